@@ -1,0 +1,1 @@
+"""Thin adapters to Ansible: modules run on hosts, action and callback plugins on the controller."""

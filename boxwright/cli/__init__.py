@@ -1,0 +1,1 @@
+"""What tasks.py calls: looking hosts up, running playbooks, drawing results."""

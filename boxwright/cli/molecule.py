@@ -1,0 +1,41 @@
+"""Running a role's molecule scenario, and seeing that its verify can fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from boxwright.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def roles_with_scenarios() -> list[str]:
+    """The names of the roles that have a default scenario, sorted."""
+    return sorted(path.parents[2].name for path in ROOT.glob("roles/*/molecule/default/molecule.yml"))
+
+
+def environment() -> dict[str, str]:
+    """The environment of a scenario: the project's root and the virtual environment's programs first."""
+    programs = str(Path(sys.executable).parent)
+    return dict(os.environ, BOXWRIGHT_ROOT=str(ROOT), PATH=f"{programs}:{os.environ['PATH']}",
+                ANSIBLE_CALLBACK_RESULT_FORMAT="yaml", ANSIBLE_HOME=str(ROOT / ".lab" / "ansible"))
+
+
+def run(role: str, *commands: str) -> int:
+    """Run molecule commands ("test", "converge", …) on one role; the exit status of the first that fails."""
+    if role not in roles_with_scenarios():
+        raise UserError(f"no role named {role} has a molecule scenario",
+                        ways_out=("one of: " + ", ".join(roles_with_scenarios()),))
+    for command in commands:
+        argv = ["molecule", "--base-config", str(ROOT / "tests/molecule/base.yml"), command]
+        status = subprocess.run(argv, cwd=ROOT / "roles" / role, env=environment(), check=False).returncode
+        if status:
+            return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1], *(sys.argv[2:] or ["test"])))

@@ -1,0 +1,33 @@
+"""Errors that a person can act on: what is wrong, where, why, and the ways out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Exit statuses of every verb.
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_REFUSED = 3
+
+
+@dataclass
+class UserError(Exception):
+    """A failure that is told to the user as it stands, without a traceback.
+
+    what: one sentence. where: "file:line" or a host's name. why: optional explanation.
+    ways_out: what the user can do, most likely first. status: the process exit status.
+    """
+
+    what: str
+    where: str | None = None
+    why: str | None = None
+    ways_out: tuple[str, ...] = ()
+    status: int = EXIT_FAILED
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.why:
+            lines.append(f"  {self.why}")
+        lines += [f"  {'Either' if len(self.ways_out) > 1 and not n else 'or    ' if n else 'Do:'} {way}"
+                  for n, way in enumerate(self.ways_out)]
+        return "\n".join(lines)
