@@ -10,6 +10,9 @@ from pathlib import Path
 from boxwright.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
+BASE = ROOT / "tests" / "molecule" / "base.yml"
+#: The steps of a whole test, as tests/molecule/base.yml has them.
+STEPS = ("syntax", "create", "prepare", "check", "converge", "idempotence", "verify", "destroy")
 
 
 def roles_with_scenarios() -> list[str]:
@@ -30,11 +33,19 @@ def run(role: str, *commands: str) -> int:
         raise UserError(f"no role named {role} has a molecule scenario",
                         ways_out=("one of: " + ", ".join(roles_with_scenarios()),))
     for command in commands:
-        argv = ["molecule", "--base-config", str(ROOT / "tests/molecule/base.yml"), command]
+        argv = ["molecule", "--base-config", str(BASE), command]
         status = subprocess.run(argv, cwd=ROOT / "roles" / role, env=environment(), check=False).returncode
         if status:
             return status
     return 0
+
+
+def play(role: str, playbook: str) -> int:
+    """Run a playbook of the role's scenario on its host (break.yml); the exit status of ansible-playbook."""
+    scenario = ROOT / "roles" / role / "molecule" / "default"
+    argv = ["ansible-playbook", "--inventory", str(scenario / "inventory"), str(scenario / playbook)]
+    return subprocess.run(argv, cwd=ROOT, env=dict(environment(), ANSIBLE_CONFIG=str(ROOT / "ansible.cfg")),
+                          check=False).returncode
 
 
 if __name__ == "__main__":

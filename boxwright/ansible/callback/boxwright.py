@@ -1,0 +1,194 @@
+"""What a person reads during a run: a line a role and host, what changed, and why something failed.
+
+With BOXWRIGHT_REPORT set, the run is also told as JSON to that file when it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+    name: boxwright
+    type: stdout
+    short_description: a line a role and host, what changed, and why something failed
+    description: Shows what a run does as a person would tell it, and keeps the run as JSON.
+"""
+
+#: Results that verbs read from the report, by the module's (or action's) name.
+KEPT_RESULTS = ("plan", "engine_gate", "host_facts", "slurp")
+GREEN, YELLOW, RED, GREY, PLAIN = "32", "33", "31", "90", ""
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships no types
+    """Collects each host's tasks by role and prints a role's line when the next role begins."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "boxwright"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = time.time()
+        self._role: str | None = None
+        self._role_started = time.time()
+        self._task_started: dict[str, float] = {}
+        self._role_tally: dict[str, dict[str, int]] = {}
+        self._hosts: dict[str, dict[str, Any]] = {}
+
+    # -- what Ansible calls ---------------------------------------------------------------------
+
+    def v2_playbook_on_play_start(self, play: Any) -> None:
+        """A new play: the last role's lines are due."""
+        self._close_role()
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        """A task begins: see whether a new role does."""
+        role = task._role.get_name() if task._role else None
+        if role != self._role:
+            self._close_role()
+            self._role, self._role_started = role, time.time()
+        self._task_started[task._uuid] = time.time()
+        if self._display.verbosity:
+            self._say(f"      {task.get_name()}", GREY)
+
+    def v2_playbook_on_handler_task_start(self, task: Any) -> None:
+        """A handler counts to the role that notified it."""
+        self.v2_playbook_on_task_start(task, False)
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """A task did its work: tell it when it changed something."""
+        data, host = result.result, self._host(result)
+        kind = "changed" if data.get("changed") else "ok"
+        self._count(result, kind)
+        action = result.task.action.rpartition(".")[2]
+        if action in KEPT_RESULTS:
+            host["results"].setdefault(action, []).append(self._plain(data))
+        if kind == "changed":
+            seconds = time.time() - self._task_started.get(result.task._uuid, time.time())
+            name = result.task.name
+            host["changed_tasks"].append({"role": self._role, "task": name, "seconds": round(seconds, 1)})
+            self._say(f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}", YELLOW)
+        for warning in data.get("warnings") or []:
+            self._say(f"      {self._prefix(result)}note: {warning}", YELLOW)
+        if self._display._diff and data.get("diff"):
+            self._say(self._get_diff(data["diff"]))
+
+    def v2_runner_on_skipped(self, result: Any) -> None:
+        """Skipped tasks are counted, not shown."""
+        self._count(result, "skipped")
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """A task failed: its message, and nothing else."""
+        data = result.result
+        if ignore_errors or result.task.ignore_errors:
+            return
+        self._count(result, "failed")
+        message = failure_text(data)
+        self._host(result)["failure"] = {"role": self._role, "task": result.task.name, "message": message,
+                                         "kind": "refused" if data.get("refused") else "failed"}
+        title = "refused" if data.get("refused") else f"failed at: {result.task.name}"
+        self._say(f"\n{result.host.get_name()}: {title}\n", RED)
+        self._say("\n".join(f"  {line}" for line in message.splitlines()) + "\n")
+        if self._display.verbosity and data.get("exception"):
+            self._say(str(data["exception"]))
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """No connection: say so in one place, with what SSH said."""
+        message = " ".join(str(result.result.get("msg", "")).split())
+        host = self._host(result)
+        host["failure"] = {"role": self._role, "task": result.task.name, "message": message, "kind": "unreachable"}
+        nothing = "" if host["changed_tasks"] else ", nothing was changed"
+        self._say(f"\n{result.host.get_name()}: cannot be reached over SSH{nothing}\n", RED)
+        self._say(f"  {message}\n  Check that the box is on and that this works:  ssh {self._address(result)} true\n")
+
+    def v2_playbook_on_no_hosts_matched(self) -> None:
+        """A play that matches nothing did nothing; a verb that reads the report says so."""
+        self._say("no host of the inventory matches", RED)
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """The end: the last role's lines, and the report."""
+        self._close_role()
+        report = os.environ.get("BOXWRIGHT_REPORT")
+        for name, host in self._hosts.items():
+            summary = stats.summarize(name)
+            host["changed"] = summary["changed"]
+            host["tasks"] = summary["ok"] + summary["skipped"]
+        if report:
+            text = json.dumps({"seconds": round(time.time() - self._started, 1), "hosts": self._hosts}, default=str)
+            Path(report).write_text(text, encoding="utf-8")
+
+    # -- how it is drawn ------------------------------------------------------------------------
+
+    def _say(self, text: str, colour: str = PLAIN) -> None:
+        if colour and os.environ.get("BOXWRIGHT_COLOUR") == "1":
+            text = f"\033[{colour}m{text}\033[0m"
+        self._display.display(text)
+
+    def _host(self, result: Any) -> dict[str, Any]:
+        return self._hosts.setdefault(result.host.get_name(), {
+            "changed": 0, "tasks": 0, "changed_tasks": [], "roles": [], "results": {}, "failure": None})
+
+    def _count(self, result: Any, kind: str) -> None:
+        self._host(result)
+        tally = self._role_tally.setdefault(result.host.get_name(), {})
+        tally[kind] = tally.get(kind, 0) + 1
+
+    def _close_role(self) -> None:
+        if self._role is not None:
+            seconds = time.time() - self._role_started
+            for host, tally in self._role_tally.items():
+                if not tally.get("ok") and not tally.get("changed") and not tally.get("failed"):
+                    continue
+                changed = tally.get("changed", 0)
+                state, colour = ("failed", RED) if tally.get("failed") else (
+                    (f"{changed} changed", YELLOW) if changed else ("as declared", GREEN))
+                self._say(f"{host:<12}  {self._role:<18} {state:<12} {seconds:7.1f} s", colour)
+                self._hosts[host]["roles"].append(
+                    {"role": self._role, "changed": changed, "seconds": round(seconds, 1)})
+        self._role, self._role_tally = None, {}
+
+    def _prefix(self, result: Any) -> str:
+        return f"{result.host.get_name()}: " if len(self._hosts) > 1 else ""
+
+    def _detail(self, data: dict[str, Any]) -> str:
+        said = data.get("said")
+        return f": {said}" if isinstance(said, str) and said else ""
+
+    def _address(self, result: Any) -> str:
+        return str(result.result.get("ansible_host") or result.host.vars.get("ansible_host") or result.host.get_name())
+
+    def _plain(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in data.items() if not key.startswith("_ansible")}
+
+
+def _worth_telling(seconds: float) -> str:
+    """Seconds, told only when they are worth it."""
+    return f"({seconds:.0f} s)" if seconds >= 1 else ""
+
+
+def failure_text(data: dict[str, Any]) -> str:
+    """What a failed task has to say: its message, or for a loop the message of each item that failed."""
+    items = [item for item in data.get("results") or [] if isinstance(item, dict) and item.get("failed")]
+    if items:
+        return "\n".join(failure_text(item) for item in items)
+    if data.get("censored"):
+        return str(data["censored"])
+    text = str(data.get("msg") or data.get("reason") or "").strip()
+    if "Traceback" in text or not text:
+        said = [str(data.get(key) or "").strip() for key in ("module_stderr", "module_stdout", "stderr", "stdout")]
+        text = last_line(next((part for part in said if part), text)) or "it failed without a message"
+    elif data.get("stderr"):
+        text += "\n" + str(data["stderr"]).strip()
+    return text
+
+
+def last_line(text: str) -> str:
+    """The last line with words: a Python traceback ends with what went wrong."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

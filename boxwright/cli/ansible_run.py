@@ -1,0 +1,90 @@
+"""Running a playbook on hosts that were looked up before, and reading what it did."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from boxwright.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What a run did on one host. changed: number of tasks; results: kept module results by name."""
+
+    name: str
+    changed: int = 0
+    tasks: int = 0
+    changed_tasks: Sequence[Mapping[str, Any]] = ()
+    roles: Sequence[Mapping[str, Any]] = ()
+    results: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    failure: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A whole run. seconds: wall time of the playbook."""
+
+    status: int
+    seconds: float
+    hosts: Mapping[str, HostReport]
+
+
+def environment(report: Path) -> dict[str, str]:
+    """The environment of ansible-playbook: the project's configuration, whatever the directory."""
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return dict(
+        os.environ,
+        PATH=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
+        ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),
+        ANSIBLE_STDOUT_CALLBACK="boxwright",
+        ANSIBLE_NOCOLOR="1",
+        ANSIBLE_DEPRECATION_WARNINGS="0",
+        ANSIBLE_LOCALHOST_WARNING="0",
+        BOXWRIGHT_COLOUR="1" if colour else "0",
+        BOXWRIGHT_REPORT=str(report),
+    )
+
+
+def play(playbook: str, hosts: Sequence[str], inventories: Sequence[Path], *, check: bool = False,
+         quiet: bool = False, verbose: int = 0, variables: Mapping[str, Any] | None = None) -> RunReport:
+    """Run playbooks/`playbook` on `hosts`; its lines go to the terminal unless `quiet`.
+
+    Raises UserError when Ansible itself could not run (a host that fails is in the report).
+    """
+    with tempfile.TemporaryDirectory(prefix="boxwright-") as scratch:
+        report = Path(scratch) / "report.json"
+        argv = ["ansible-playbook", str(ROOT / "playbooks" / playbook), "--limit", ",".join(hosts)]
+        for inventory in inventories:
+            argv += ["--inventory", str(inventory)]
+        if check:
+            argv += ["--check", "--diff"]
+        if verbose:
+            argv += ["-" + "v" * verbose]
+        if variables:
+            path = Path(scratch) / "variables.json"
+            path.write_text(json.dumps(variables), encoding="utf-8")
+            argv += ["--extra-vars", f"@{path}"]
+        done = subprocess.run(argv, cwd=ROOT, env=environment(report), check=False, stdin=subprocess.DEVNULL,
+                              capture_output=quiet, text=True)
+        if not report.exists():
+            said = (done.stderr or done.stdout or "").strip() if quiet else ""
+            raise UserError("Ansible stopped before it ran anything", why=said or None,
+                            ways_out=("read its message above",) if not quiet else ())
+        data = json.loads(report.read_text(encoding="utf-8"))
+    found = {name: HostReport(name, **host) for name, host in data["hosts"].items()}
+    return RunReport(done.returncode, float(data["seconds"]), found)
+
+
+def failed(report: RunReport, hosts: Sequence[str]) -> list[str]:
+    """The hosts of `hosts` on which the run failed or never arrived."""
+    return [name for name in hosts if name not in report.hosts or report.hosts[name].failure]

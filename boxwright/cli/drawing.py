@@ -1,0 +1,103 @@
+"""Plans and facts as a person reads them: a page, not a log."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from boxwright.cli.console import WIDTH, say, table
+from boxwright.facts import HostFacts
+from boxwright.spec.inventory import Inventory
+
+GIB, MIB = 1024**3, 1024**2
+BAR_CELLS = 60
+
+
+def gib(size: float) -> str:
+    """Bytes as GiB with one decimal, small ones as MiB."""
+    return f"{size / GIB:.1f} GiB" if size >= GIB / 10 else f"{size / MIB:.0f} MiB"
+
+
+def draw_plan(name: str, plan: Mapping[str, Any], inventory: Inventory) -> None:
+    """Print a plan: what refuses it, what to know, memory and command of each deployment, what would change."""
+    verdict = "refused" if plan["gates"] else "will work"
+    say(f"{name}: {verdict}")
+    for kind in ("gates", "advice"):
+        for finding in plan[kind]:
+            say()
+            draw_finding(name, finding, inventory, refuses=kind == "gates")
+    for deployment in plan["deployments"]:
+        say()
+        draw_deployment(deployment)
+    say()
+    if plan["changes"]:
+        say("changes")
+        for change in plan["changes"]:
+            say(f"  - {change if isinstance(change, str) else change['text']}")
+    else:
+        say("changes: none")
+
+
+def draw_finding(name: str, finding: Mapping[str, Any], inventory: Inventory, *, refuses: bool) -> None:
+    """Print one gate or advice: id, where it was declared, what and why, the ways out."""
+    where = inventory.location(name, finding["path"]) if finding.get("path") else None
+    say(f"  {'refused' if refuses else 'advice '}  {finding['id']}" + (f"   {where}" if where else ""))
+    say(textwrap.fill(finding["message"], WIDTH, initial_indent="    ", subsequent_indent="    "))
+    for number, way in enumerate(finding["fix"]):
+        opening = ("either  " if len(finding["fix"]) > 1 else "do      ") if number == 0 else "or      "
+        say(textwrap.fill(way, WIDTH, initial_indent=f"    {opening}", subsequent_indent=" " * 12))
+
+
+def draw_deployment(deployment: Mapping[str, Any]) -> None:
+    """Print a deployment: the memory of one card as a bar and a table, and the engine's command."""
+    say(f"  {deployment['name']}: {deployment['served_name']} on {deployment['image']}")
+    memory = deployment.get("memory") or {}
+    if memory.get("lines"):
+        draw_ledger(memory["lines"], memory["card_bytes"])
+        tokens = memory.get("kv_tokens")
+        if tokens is not None:
+            say(f"    KV cache: {_span(tokens)} tokens, {_span(memory.get('max_concurrency'))} full contexts "
+                f"of {deployment['context']:,} tokens")
+    speed = deployment.get("speed") or {}
+    for key, word in (("decode_tokens_per_s", "decode"), ("prefill_tokens_per_s", "prefill")):
+        if speed.get(key):
+            say(f"    {word}: {speed[key]['low']:,.0f} to {speed[key]['high']:,.0f} tokens/s, one stream")
+    say("    command:")
+    command = textwrap.fill(shlex.join(deployment["command"]), WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    say(textwrap.indent(command.replace("\n", " \\\n"), "      "))
+    for key, value in (deployment.get("env") or {}).items():
+        say(f"      {key}={shlex.quote(str(value))}")
+
+
+def draw_ledger(lines: Sequence[Mapping[str, Any]], card: int) -> None:
+    """Print one card's memory: a bar, and each use with its reason."""
+    marks = "█▓▒░▚▞▤▥▦▧"
+    bar = "".join(marks[n % len(marks)] * round(BAR_CELLS * line["bytes"] / card) for n, line in enumerate(lines))
+    say(f"    [{bar[:BAR_CELLS]:<{BAR_CELLS}}] {gib(card)} a card")
+    table(["   ", "use", "size", "why"],
+          [["    " + marks[n % len(marks)], line["name"], gib(line["bytes"]), line["why"]] for n, line in enumerate(lines)],
+          right=(2,))
+
+
+def _span(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{value['low']:,} to {value['high']:,}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}" if isinstance(value, float) else "?"
+
+
+def draw_facts(name: str, facts: HostFacts) -> None:
+    """Print what a box is, on a page."""
+    system = facts.os
+    say(f"{name}: {system.id} {system.version_id}, Linux {system.kernel}, {system.architecture}")
+    driver = facts.driver
+    say(f"  driver   {driver.state}" + (f", {driver.loaded_version or driver.installed_version}"
+                                       if driver.loaded_version or driver.installed_version else ""))
+    if facts.cards:
+        table(["  card", "name", "memory", "power", "PCIe"], [[f"  {card.index}", card.name or "?",
+              f"{card.memory_total_mib:,} MiB" if card.memory_total_mib else "?",
+              f"{card.power_limit_w:.0f} W" if card.power_limit_w else "?",
+              f"x{card.pcie_width}" if card.pcie_width else "?"] for card in facts.cards], right=(2, 3))
+    else:
+        say("  cards    none found")

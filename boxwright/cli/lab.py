@@ -1,0 +1,49 @@
+"""The lab's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boxwright import lab
+from boxwright.cli.console import say, show_json, table
+from boxwright.errors import EXIT_BAD_INPUT, UserError
+
+MOST_HOSTS = 20
+
+
+def up(*, rig: str = "", hosts: int = 1, suite: str = "trixie") -> None:
+    """Start lab1 … labN with the cards of `rig`."""
+    if not 1 <= hosts <= MOST_HOSTS:
+        raise UserError(f"--hosts {hosts}: the lab has 1 to {MOST_HOSTS} hosts", status=EXIT_BAD_INPUT)
+    ensure([f"lab{number}" for number in range(1, hosts + 1)], rig=rig, suite=suite)
+    status()
+
+
+def ensure(names: Sequence[str], *, rig: str = "", suite: str = "") -> None:
+    """See that the named simulated hosts run; those that exist keep their cards unless a rig is asked for."""
+    options = {key: value for key, value in (("rig", rig), ("suite", suite)) if value}
+    existing = {host.name: host for host in lab.status().hosts}
+    requests = []
+    for name in names:
+        kept = existing.get(name)
+        own = {"rig": kept.rig, "suite": kept.suite} if kept else {}
+        requests.append(lab.HostRequest(name=name, **{**own, **options}))
+    lab.up(requests, report=say)
+
+
+def status(*, as_json: bool = False) -> None:
+    """Show the simulated hosts."""
+    found = lab.status()
+    if as_json:
+        show_json(found.to_json())
+        return
+    if not found.hosts:
+        say("the lab is not up: invoke lab.up")
+        return
+    table(["host", "cards", "system", "address", "state"],
+          [[host.name, host.rig, host.suite, host.address, host.state] for host in found.hosts])
+
+
+def down(*, cache: bool = False) -> None:
+    """Remove everything the lab made."""
+    lab.down(report=say, cache=cache)

@@ -1,0 +1,119 @@
+"""The verbs that answer before anything is touched: plan, facts, explain."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxwright import catalog, planner
+from boxwright import facts as host_facts
+from boxwright.cli import drawing, lab
+from boxwright.cli.ansible_run import play
+from boxwright.cli.console import say, show_json, table
+from boxwright.cli.provisioning import LAB_GROUP
+from boxwright.cli.targets import targets
+from boxwright.cli.validating import refuse_problems
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
+from boxwright.facts import HostFacts
+from boxwright.planner import rules
+from boxwright.spec.box import box_from_variables
+from boxwright.spec.inventory import Inventory
+
+
+def plan(hosts: Sequence[str], inventories: Sequence[str], *, offline: bool = False, facts_file: str = "",
+         as_json: bool = False) -> None:
+    """Plan each host and show it; exit status 3 when one cannot work as declared."""
+    inventory, names, paths = targets(hosts, inventories)
+    refuse_problems(inventory, names)
+    if facts_file:
+        known = dict.fromkeys(names, recorded(facts_file))
+        plans = {name: _plan(name, inventory, known[name]) for name in names}
+    elif offline:
+        plans = {name: _plan(name, inventory, None) for name in names}
+    else:
+        plans = _plans_on_hosts(names, inventory, paths)
+    if as_json:
+        show_json(next(iter(plans.values())) if len(plans) == 1 else plans)
+    else:
+        for name in names:
+            drawing.draw_plan(name, plans[name], inventory)
+    if any(found["gates"] for found in plans.values()):
+        raise SystemExit(EXIT_REFUSED)
+
+
+def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str, Any]:
+    box = box_from_variables(name, inventory.variables(name))
+    loaded = catalog.load()
+    return planner.plan(box, known or planner.offline_facts(box, loaded), loaded).to_json()
+
+
+def _plans_on_hosts(names: Sequence[str], inventory: Inventory, paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
+    if simulated:
+        lab.ensure(simulated)
+    report = play("plan.yml", names, paths, quiet=True)
+    plans = {}
+    for name in names:
+        host = report.hosts.get(name)
+        if host is None or not host.results.get("plan"):
+            message = host.failure["message"] if host and host.failure else "the host was not visited"
+            raise UserError(message, where=name, ways_out=("invoke plan --offline plans from the declared cards",))
+        plans[name] = dict(host.results["plan"][0]["ansible_facts"]["box_plan"])
+    return plans
+
+
+def recorded(path: str) -> HostFacts:
+    """Facts from a file written by `invoke facts --json`. Raises UserError when it is not one."""
+    try:
+        return HostFacts.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError("these are not facts recorded by Boxwright", where=path, why=str(error), status=EXIT_BAD_INPUT,
+                        ways_out=("invoke facts --host NAME --json > facts.json",)) from error
+
+
+def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = False) -> None:
+    """Read the facts of each host over one connection and show them."""
+    inventory, names, paths = targets(hosts, inventories)
+    simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
+    if simulated:
+        lab.ensure(simulated)
+    report = play("facts.yml", names, paths, quiet=True)
+    found: dict[str, HostFacts] = {}
+    for name in names:
+        host = report.hosts.get(name)
+        if host is None or host.failure or not host.results.get("host_facts"):
+            raise UserError(host.failure["message"] if host and host.failure else "the host was not visited", where=name)
+        found[name] = host_facts.parse(host.results["host_facts"][0]["raw"])
+    if as_json:
+        values = [one.to_json() for one in found.values()]
+        show_json(values[0] if len(values) == 1 else dict(zip(found, values, strict=True)))
+    else:
+        for name, one in found.items():
+            drawing.draw_facts(name, one)
+
+
+def explain(gate: str, *, as_json: bool = False) -> None:
+    """Tell one rule's story, or list the rules."""
+    stories: Mapping[str, Any] = rules.stories()
+    if not gate:
+        if as_json:
+            show_json({key: {"kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source}
+                       for key, story in stories.items()})
+        else:
+            table(["id", "kind", "what"], [[key, story.kind, inspect.cleandoc(story.text).splitlines()[0]]
+                                           for key, story in sorted(stories.items())])
+        return
+    if gate not in stories:
+        raise UserError(f"no gate or advice is named {gate}", status=EXIT_BAD_INPUT,
+                        ways_out=("invoke explain lists them",))
+    story = stories[gate]
+    if as_json:
+        show_json({"id": gate, "kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source})
+        return
+    say(f"{gate} ({story.kind})")
+    say(textwrap.indent(inspect.cleandoc(story.text), "  "))
+    say(f"  source: {story.source}")

@@ -1,0 +1,114 @@
+"""The verbs: `invoke --list` names them, `invoke --help VERB` explains one. Parse, call, show; no logic here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from invoke import Collection, task
+
+from boxwright.cli import keys, lab, planning, provisioning, testing, validating
+from boxwright.cli.console import told
+
+HOST = "a name of the inventory (repeatable)"
+INVENTORY = "an inventory directory or file instead of the lab's and inventory/local (repeatable)"
+JSON = "print JSON for programs"
+
+
+@task(iterable=["host", "inventory"],
+      help={"host": HOST, "inventory": INVENTORY, "check": "say what would change, change nothing",
+            "verbose": "show every task", "json": JSON})
+@told
+def provision(c: Any, host: Any, inventory: Any, check: bool = False, verbose: bool = False,
+              json: bool = False) -> None:
+    """Bring a box to what the inventory declares, and see that its model answers. Rerun it to upgrade."""
+    provisioning.provision(host, inventory, check=check, verbose=verbose, as_json=json)
+
+
+@task(iterable=["host", "inventory"],
+      help={"host": HOST, "inventory": INVENTORY, "offline": "plan from the declared cards, without a connection",
+            "facts": "plan against facts recorded with `invoke facts --json`", "json": JSON})
+@told
+def plan(c: Any, host: Any, inventory: Any, offline: bool = False, facts: str = "", json: bool = False) -> None:
+    """Say whether it fits, what would change and which command the engine gets; touch nothing."""
+    planning.plan(host, inventory, offline=offline, facts_file=facts, as_json=json)
+
+
+@task(iterable=["host", "inventory"], help={"host": HOST, "inventory": INVENTORY, "json": JSON})
+@told
+def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
+    """Read what a box is: cards, driver, container runtime, room, models."""
+    planning.facts(host, inventory, as_json=json)
+
+
+@task(positional=["gate"], optional=["gate"], help={"gate": "the id that a plan printed", "json": JSON})
+@told
+def explain(c: Any, gate: str = "", json: bool = False) -> None:
+    """Tell the story of a gate or an advice, with its source; without an id, list them."""
+    planning.explain(gate, as_json=json)
+
+
+@task(iterable=["host", "inventory"], help={"host": HOST, "inventory": INVENTORY, "json": JSON})
+@told
+def validate(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
+    """Check an inventory without any connection: every mistake at once, with file and line."""
+    validating.validate(host, inventory, as_json=json)
+
+
+@task(help={"check": "only say whether inventory/schema.json is fresh"})
+@told
+def schema(c: Any, check: bool = False) -> None:
+    """Write inventory/schema.json (for editors) from the roles' argument_specs."""
+    validating.write_schema(check=check)
+
+
+@task(iterable=["host", "inventory"],
+      help={"host": HOST, "inventory": INVENTORY, "deployment": "which one, where a box serves several", "json": JSON})
+@told
+def key(c: Any, host: Any, inventory: Any, deployment: str = "", json: bool = False) -> None:
+    """Show the API key of a box's endpoint."""
+    keys.show(host, inventory, deployment=deployment, as_json=json)
+
+
+@task(help={"level": "unit, modules, style, roles, e2e or faults (default: all)", "name": "only tests of this name",
+            "verbose": "show each test"})
+@told
+def test(c: Any, level: str = "", name: str = "", verbose: bool = False) -> None:
+    """Run the tests (all levels need simulated hosts; unit, modules and style take seconds to a minute)."""
+    testing.run(level=level, name=name, verbose=verbose)
+
+
+@task(positional=["name"], help={"name": "the role", "command": "a molecule command instead of the whole test"})
+@told
+def role(c: Any, name: str, command: str = "test") -> None:
+    """Run one role's molecule scenario."""
+    testing.role(name, command)
+
+
+@task(help={"rig": "the cards the hosts pretend to have", "hosts": "how many hosts: lab1, lab2, …",
+            "suite": "trixie (Debian 13) or bookworm (Debian 12)"})
+@told
+def lab_up(c: Any, rig: str = "", hosts: int = 1, suite: str = "trixie") -> None:
+    """Start simulated GPU hosts, with a package repository, a container registry and a model hub."""
+    lab.up(rig=rig, hosts=hosts, suite=suite)
+
+
+@task(help={"json": JSON})
+@told
+def lab_status(c: Any, json: bool = False) -> None:
+    """Say which simulated hosts run."""
+    lab.status(as_json=json)
+
+
+@task(help={"cache": "drop the downloaded and built files too"})
+@told
+def lab_down(c: Any, cache: bool = False) -> None:
+    """Remove the lab: hosts, network, images; nothing else is touched."""
+    lab.down(cache=cache)
+
+
+namespace = Collection(provision, plan, facts, explain, validate, schema, key, test, role)
+lab_verbs = Collection("lab")
+lab_verbs.add_task(lab_up, "up")
+lab_verbs.add_task(lab_status, "status")
+lab_verbs.add_task(lab_down, "down")
+namespace.add_collection(lab_verbs)
