@@ -1,0 +1,1 @@
+"""Declarations: what a person writes in an inventory, typed, checked and located."""
