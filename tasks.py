@@ -1,4 +1,4 @@
-"""The verbs: `invoke --list` names them, `invoke --help VERB` explains one. Parse, call, show; no logic here."""
+"""The verbs: `invoke --list` names them, `invoke --help VERB` explains one. Parse, call, show."""
 
 from __future__ import annotations
 
@@ -14,21 +14,38 @@ INVENTORY = "an inventory directory or file instead of the lab's and inventory/l
 JSON = "print JSON for programs"
 
 
-@task(iterable=["host", "inventory"],
-      help={"host": HOST, "inventory": INVENTORY, "check": "say what would change, change nothing",
-            "verbose": "show every task", "json": JSON})
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "check": "say what would change, change nothing",
+        "verbose": "show every task",
+        "json": JSON,
+    },
+)
 @told
-def provision(c: Any, host: Any, inventory: Any, check: bool = False, verbose: bool = False,
-              json: bool = False) -> None:
+def provision(
+    c: Any, host: Any, inventory: Any, check: bool = False, verbose: bool = False, json: bool = False
+) -> None:
     """Bring a box to what the inventory declares, and see that its model answers. Rerun it to upgrade."""
     provisioning.provision(host, inventory, check=check, verbose=verbose, as_json=json)
 
 
-@task(iterable=["host", "inventory"],
-      help={"host": HOST, "inventory": INVENTORY, "offline": "plan from the declared cards, without a connection",
-            "facts": "plan against facts recorded with `invoke facts --json`", "json": JSON})
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "offline": "plan from the declared cards, without a connection",
+        "facts": "plan against facts recorded with `invoke facts --json`",
+        "json": JSON,
+    },
+)
 @told
-def plan(c: Any, host: Any, inventory: Any, offline: bool = False, facts: str = "", json: bool = False) -> None:
+def plan(
+    c: Any, host: Any, inventory: Any, offline: bool = False, facts: str = "", json: bool = False
+) -> None:
     """Say whether it fits, what would change and which command the engine gets; touch nothing."""
     planning.plan(host, inventory, offline=offline, facts_file=facts, as_json=json)
 
@@ -61,31 +78,53 @@ def schema(c: Any, check: bool = False) -> None:
     validating.write_schema(check=check)
 
 
-@task(iterable=["host", "inventory"],
-      help={"host": HOST, "inventory": INVENTORY, "deployment": "which one, where a box serves several", "json": JSON})
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "deployment": "which one, where a box serves several",
+        "header": "print it as the HTTP header, for curl -H @-",
+        "json": JSON,
+    },
+)
 @told
-def key(c: Any, host: Any, inventory: Any, deployment: str = "", json: bool = False) -> None:
+def key(
+    c: Any, host: Any, inventory: Any, deployment: str = "", header: bool = False, json: bool = False
+) -> None:
     """Show the API key of a box's endpoint."""
-    keys.show(host, inventory, deployment=deployment, as_json=json)
+    keys.show(host, inventory, deployment=deployment, header=header, as_json=json)
 
 
-@task(help={"level": "unit, modules, style, roles, e2e or faults (default: all)", "name": "only tests of this name",
-            "verbose": "show each test"})
+@task(
+    help={
+        "level": "unit, modules, style, roles, e2e or faults (default: all)",
+        "name": "only tests of this name",
+        "verbose": "show each test",
+    }
+)
 @told
 def test(c: Any, level: str = "", name: str = "", verbose: bool = False) -> None:
     """Run the tests (all levels need simulated hosts; unit, modules and style take seconds to a minute)."""
     testing.run(level=level, name=name, verbose=verbose)
 
 
-@task(positional=["name"], help={"name": "the role", "command": "a molecule command instead of the whole test"})
+@task(
+    positional=["name"], help={"name": "the role", "command": "a molecule command instead of the whole test"}
+)
 @told
 def role(c: Any, name: str, command: str = "test") -> None:
     """Run one role's molecule scenario."""
     testing.role(name, command)
 
 
-@task(help={"rig": "the cards the hosts pretend to have", "hosts": "how many hosts: lab1, lab2, …",
-            "suite": "trixie (Debian 13) or bookworm (Debian 12)"})
+@task(
+    help={
+        "rig": "the cards the hosts pretend to have",
+        "hosts": "how many hosts: lab1, lab2, …",
+        "suite": "trixie (Debian 13) or bookworm (Debian 12)",
+    }
+)
 @told
 def lab_up(c: Any, rig: str = "", hosts: int = 1, suite: str = "trixie") -> None:
     """Start simulated GPU hosts, with a package repository, a container registry and a model hub."""

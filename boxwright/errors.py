@@ -28,6 +28,8 @@ class UserError(Exception):
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
         if self.why:
             lines.append(f"  {self.why}")
-        lines += [f"  {'Either' if len(self.ways_out) > 1 and not n else 'or    ' if n else 'Do:'} {way}"
-                  for n, way in enumerate(self.ways_out)]
+        lines += [
+            f"  {'Either' if len(self.ways_out) > 1 and not n else 'or    ' if n else 'Do:'} {way}"
+            for n, way in enumerate(self.ways_out)
+        ]
         return "\n".join(lines)

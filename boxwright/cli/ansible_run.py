@@ -55,8 +55,16 @@ def environment(report: Path) -> dict[str, str]:
     )
 
 
-def play(playbook: str, hosts: Sequence[str], inventories: Sequence[Path], *, check: bool = False,
-         quiet: bool = False, verbose: int = 0, variables: Mapping[str, Any] | None = None) -> RunReport:
+def play(
+    playbook: str,
+    hosts: Sequence[str],
+    inventories: Sequence[Path],
+    *,
+    check: bool = False,
+    quiet: bool = False,
+    verbose: int = 0,
+    variables: Mapping[str, Any] | None = None,
+) -> RunReport:
     """Run playbooks/`playbook` on `hosts`; its lines go to the terminal unless `quiet`.
 
     Raises UserError when Ansible itself could not run (a host that fails is in the report).
@@ -74,12 +82,22 @@ def play(playbook: str, hosts: Sequence[str], inventories: Sequence[Path], *, ch
             path = Path(scratch) / "variables.json"
             path.write_text(json.dumps(variables), encoding="utf-8")
             argv += ["--extra-vars", f"@{path}"]
-        done = subprocess.run(argv, cwd=ROOT, env=environment(report), check=False, stdin=subprocess.DEVNULL,
-                              capture_output=quiet, text=True)
+        done = subprocess.run(
+            argv,
+            cwd=ROOT,
+            env=environment(report),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=quiet,
+            text=True,
+        )
         if not report.exists():
             said = (done.stderr or done.stdout or "").strip() if quiet else ""
-            raise UserError("Ansible stopped before it ran anything", why=said or None,
-                            ways_out=("read its message above",) if not quiet else ())
+            raise UserError(
+                "Ansible stopped before it ran anything",
+                why=said or None,
+                ways_out=("read its message above",) if not quiet else (),
+            )
         data = json.loads(report.read_text(encoding="utf-8"))
     found = {name: HostReport(name, **host) for name, host in data["hosts"].items()}
     return RunReport(done.returncode, float(data["seconds"]), found)

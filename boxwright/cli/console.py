@@ -22,8 +22,9 @@ def console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     plain = not stream.isatty() or "NO_COLOR" in os.environ
     width = min(WIDTH, Console(stderr=stderr).width) if stream.isatty() else WIDTH
-    return Console(file=stream, width=width, no_color=plain, highlight=False, markup=False, soft_wrap=True,
-                   emoji=False)
+    return Console(
+        file=stream, width=width, no_color=plain, highlight=False, markup=False, soft_wrap=True, emoji=False
+    )
 
 
 def say(text: str = "") -> None:

@@ -21,7 +21,7 @@ def gib(size: float) -> str:
 
 
 def draw_plan(name: str, plan: Mapping[str, Any], inventory: Inventory) -> None:
-    """Print a plan: what refuses it, what to know, memory and command of each deployment, what would change."""
+    """Print what refuses it, what to know, each deployment's memory and command, and what would change."""
     verdict = "refused" if plan["gates"] else "will work"
     say(f"{name}: {verdict}")
     for kind in ("gates", "advice"):
@@ -58,14 +58,18 @@ def draw_deployment(deployment: Mapping[str, Any]) -> None:
         draw_ledger(memory["lines"], memory["card_bytes"])
         tokens = memory.get("kv_tokens")
         if tokens is not None:
-            say(f"    KV cache: {_span(tokens)} tokens, {_span(memory.get('max_concurrency'))} full contexts "
-                f"of {deployment['context']:,} tokens")
+            say(
+                f"    KV cache: {_span(tokens)} tokens, {_span(memory.get('max_concurrency'))} full contexts "
+                f"of {deployment['context']:,} tokens"
+            )
     speed = deployment.get("speed") or {}
     for key, word in (("decode_tokens_per_s", "decode"), ("prefill_tokens_per_s", "prefill")):
         if speed.get(key):
             say(f"    {word}: {speed[key]['low']:,.0f} to {speed[key]['high']:,.0f} tokens/s, one stream")
     say("    command:")
-    command = textwrap.fill(shlex.join(deployment["command"]), WIDTH - 8, break_long_words=False, break_on_hyphens=False)
+    command = textwrap.fill(
+        shlex.join(deployment["command"]), WIDTH - 8, break_long_words=False, break_on_hyphens=False
+    )
     say(textwrap.indent(command.replace("\n", " \\\n"), "      "))
     for key, value in (deployment.get("env") or {}).items():
         say(f"      {key}={shlex.quote(str(value))}")
@@ -74,11 +78,18 @@ def draw_deployment(deployment: Mapping[str, Any]) -> None:
 def draw_ledger(lines: Sequence[Mapping[str, Any]], card: int) -> None:
     """Print one card's memory: a bar, and each use with its reason."""
     marks = "█▓▒░▚▞▤▥▦▧"
-    bar = "".join(marks[n % len(marks)] * round(BAR_CELLS * line["bytes"] / card) for n, line in enumerate(lines))
+    bar = "".join(
+        marks[n % len(marks)] * round(BAR_CELLS * line["bytes"] / card) for n, line in enumerate(lines)
+    )
     say(f"    [{bar[:BAR_CELLS]:<{BAR_CELLS}}] {gib(card)} a card")
-    table(["   ", "use", "size", "why"],
-          [["    " + marks[n % len(marks)], line["name"], gib(line["bytes"]), line["why"]] for n, line in enumerate(lines)],
-          right=(2,))
+    table(
+        ["   ", "use", "size", "why"],
+        [
+            ["    " + marks[n % len(marks)], line["name"], gib(line["bytes"]), line["why"]]
+            for n, line in enumerate(lines)
+        ],
+        right=(2,),
+    )
 
 
 def _span(value: Any) -> str:
@@ -92,12 +103,28 @@ def draw_facts(name: str, facts: HostFacts) -> None:
     system = facts.os
     say(f"{name}: {system.id} {system.version_id}, Linux {system.kernel}, {system.architecture}")
     driver = facts.driver
-    say(f"  driver   {driver.state}" + (f", {driver.loaded_version or driver.installed_version}"
-                                       if driver.loaded_version or driver.installed_version else ""))
+    say(
+        f"  driver   {driver.state}"
+        + (
+            f", {driver.loaded_version or driver.installed_version}"
+            if driver.loaded_version or driver.installed_version
+            else ""
+        )
+    )
     if facts.cards:
-        table(["  card", "name", "memory", "power", "PCIe"], [[f"  {card.index}", card.name or "?",
-              f"{card.memory_total_mib:,} MiB" if card.memory_total_mib else "?",
-              f"{card.power_limit_w:.0f} W" if card.power_limit_w else "?",
-              f"x{card.pcie_width}" if card.pcie_width else "?"] for card in facts.cards], right=(2, 3))
+        table(
+            ["  card", "name", "memory", "power", "PCIe"],
+            [
+                [
+                    f"  {card.index}",
+                    card.name or "?",
+                    f"{card.memory_total_mib:,} MiB" if card.memory_total_mib else "?",
+                    f"{card.power_limit_w:.0f} W" if card.power_limit_w else "?",
+                    f"x{card.pcie_width}" if card.pcie_width else "?",
+                ]
+                for card in facts.cards
+            ],
+            right=(2, 3),
+        )
     else:
         say("  cards    none found")

@@ -17,30 +17,52 @@ def key_path(box: Box, deployment: str) -> str:
     """Where the box keeps the key of a deployment. Raises UserError when it is not clear which one."""
     names = [one.name for one in box.deployments]
     if not names:
-        raise UserError("nothing is deployed there, so there is no key", where=box.name, status=EXIT_BAD_INPUT)
+        raise UserError(
+            "nothing is deployed there, so there is no key", where=box.name, status=EXIT_BAD_INPUT
+        )
     if deployment and deployment not in names:
-        raise UserError(f"no deployment is named {deployment}", where=box.name, status=EXIT_BAD_INPUT,
-                        ways_out=("--deployment one of: " + ", ".join(names),))
+        raise UserError(
+            f"no deployment is named {deployment}",
+            where=box.name,
+            status=EXIT_BAD_INPUT,
+            ways_out=("--deployment one of: " + ", ".join(names),),
+        )
     if not deployment and len(names) > 1:
-        raise UserError("it serves several models, each with its own key", where=box.name, status=EXIT_BAD_INPUT,
-                        ways_out=("--deployment one of: " + ", ".join(names),))
+        raise UserError(
+            "it serves several models, each with its own key",
+            where=box.name,
+            status=EXIT_BAD_INPUT,
+            ways_out=("--deployment one of: " + ", ".join(names),),
+        )
     return f"{box.config_dir}/engines/{deployment or names[0]}/api-key"
 
 
-def show(hosts: Sequence[str], inventories: Sequence[str], *, deployment: str = "", as_json: bool = False) -> None:
-    """Print the key of each host, read from the box itself."""
+def show(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    deployment: str = "",
+    header: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print the key of each host, read from the box itself; `header` as the HTTP header that carries it."""
     inventory, names, paths = targets(hosts, inventories)
     keys: dict[str, Any] = {}
     for name in names:
         box = box_from_variables(name, inventory.variables(name))
-        report = play("key.yml", [name], paths, quiet=True,
-                      variables={"key_path": key_path(box, deployment)}).hosts.get(name)
+        report = play(
+            "key.yml", [name], paths, quiet=True, variables={"key_path": key_path(box, deployment)}
+        ).hosts.get(name)
         if report is None or report.failure:
-            raise UserError(report.failure["message"] if report and report.failure else "it did not answer", where=name,
-                            ways_out=(f"provision it first: invoke provision --host {name}",))
+            raise UserError(
+                report.failure["message"] if report and report.failure else "it did not answer",
+                where=name,
+                ways_out=(f"provision it first: invoke provision --host {name}",),
+            )
         keys[name] = base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
     if as_json:
         show_json(keys)
     else:
         for name, value in keys.items():
+            value = f"Authorization: Bearer {value}" if header else value
             say(value if len(keys) == 1 else f"{name}  {value}")

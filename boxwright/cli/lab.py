@@ -40,8 +40,10 @@ def status(*, as_json: bool = False) -> None:
     if not found.hosts:
         say("the lab is not up: invoke lab.up")
         return
-    table(["host", "cards", "system", "address", "state"],
-          [[host.name, host.rig, host.suite, host.address, host.state] for host in found.hosts])
+    table(
+        ["host", "cards", "system", "address", "state"],
+        [[host.name, host.rig, host.suite, host.address, host.state] for host in found.hosts],
+    )
 
 
 def down(*, cache: bool = False) -> None:

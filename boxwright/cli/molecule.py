@@ -23,15 +23,22 @@ def roles_with_scenarios() -> list[str]:
 def environment() -> dict[str, str]:
     """The environment of a scenario: the project's root and the virtual environment's programs first."""
     programs = str(Path(sys.executable).parent)
-    return dict(os.environ, BOXWRIGHT_ROOT=str(ROOT), PATH=f"{programs}:{os.environ['PATH']}",
-                ANSIBLE_CALLBACK_RESULT_FORMAT="yaml", ANSIBLE_HOME=str(ROOT / ".lab" / "ansible"))
+    return dict(
+        os.environ,
+        BOXWRIGHT_ROOT=str(ROOT),
+        PATH=f"{programs}:{os.environ['PATH']}",
+        ANSIBLE_CALLBACK_RESULT_FORMAT="yaml",
+        ANSIBLE_HOME=str(ROOT / ".lab" / "ansible"),
+    )
 
 
 def run(role: str, *commands: str) -> int:
     """Run molecule commands ("test", "converge", …) on one role; the exit status of the first that fails."""
     if role not in roles_with_scenarios():
-        raise UserError(f"no role named {role} has a molecule scenario",
-                        ways_out=("one of: " + ", ".join(roles_with_scenarios()),))
+        raise UserError(
+            f"no role named {role} has a molecule scenario",
+            ways_out=("one of: " + ", ".join(roles_with_scenarios()),),
+        )
     for command in commands:
         argv = ["molecule", "--base-config", str(BASE), command]
         status = subprocess.run(argv, cwd=ROOT / "roles" / role, env=environment(), check=False).returncode
@@ -44,8 +51,9 @@ def play(role: str, playbook: str) -> int:
     """Run a playbook of the role's scenario on its host (break.yml); the exit status of ansible-playbook."""
     scenario = ROOT / "roles" / role / "molecule" / "default"
     argv = ["ansible-playbook", "--inventory", str(scenario / "inventory"), str(scenario / playbook)]
-    return subprocess.run(argv, cwd=ROOT, env=dict(environment(), ANSIBLE_CONFIG=str(ROOT / "ansible.cfg")),
-                          check=False).returncode
+    return subprocess.run(
+        argv, cwd=ROOT, env=dict(environment(), ANSIBLE_CONFIG=str(ROOT / "ansible.cfg")), check=False
+    ).returncode
 
 
 if __name__ == "__main__":

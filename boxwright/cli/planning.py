@@ -24,8 +24,14 @@ from boxwright.spec.box import box_from_variables
 from boxwright.spec.inventory import Inventory
 
 
-def plan(hosts: Sequence[str], inventories: Sequence[str], *, offline: bool = False, facts_file: str = "",
-         as_json: bool = False) -> None:
+def plan(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    offline: bool = False,
+    facts_file: str = "",
+    as_json: bool = False,
+) -> None:
     """Plan each host and show it; exit status 3 when one cannot work as declared."""
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
@@ -51,7 +57,9 @@ def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str,
     return planner.plan(box, known or planner.offline_facts(box, loaded), loaded).to_json()
 
 
-def _plans_on_hosts(names: Sequence[str], inventory: Inventory, paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
+def _plans_on_hosts(
+    names: Sequence[str], inventory: Inventory, paths: Sequence[Path]
+) -> dict[str, dict[str, Any]]:
     simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
     if simulated:
         lab.ensure(simulated)
@@ -61,7 +69,9 @@ def _plans_on_hosts(names: Sequence[str], inventory: Inventory, paths: Sequence[
         host = report.hosts.get(name)
         if host is None or not host.results.get("plan"):
             message = host.failure["message"] if host and host.failure else "the host was not visited"
-            raise UserError(message, where=name, ways_out=("invoke plan --offline plans from the declared cards",))
+            raise UserError(
+                message, where=name, ways_out=("invoke plan --offline plans from the declared cards",)
+            )
         plans[name] = dict(host.results["plan"][0]["ansible_facts"]["box_plan"])
     return plans
 
@@ -71,8 +81,13 @@ def recorded(path: str) -> HostFacts:
     try:
         return HostFacts.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError("these are not facts recorded by Boxwright", where=path, why=str(error), status=EXIT_BAD_INPUT,
-                        ways_out=("invoke facts --host NAME --json > facts.json",)) from error
+        raise UserError(
+            "these are not facts recorded by Boxwright",
+            where=path,
+            why=str(error),
+            status=EXIT_BAD_INPUT,
+            ways_out=("invoke facts --host NAME --json > facts.json",),
+        ) from error
 
 
 def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = False) -> None:
@@ -86,7 +101,9 @@ def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = F
     for name in names:
         host = report.hosts.get(name)
         if host is None or host.failure or not host.results.get("host_facts"):
-            raise UserError(host.failure["message"] if host and host.failure else "the host was not visited", where=name)
+            raise UserError(
+                host.failure["message"] if host and host.failure else "the host was not visited", where=name
+            )
         found[name] = host_facts.parse(host.results["host_facts"][0]["raw"])
     if as_json:
         values = [one.to_json() for one in found.values()]
@@ -101,18 +118,32 @@ def explain(gate: str, *, as_json: bool = False) -> None:
     stories: Mapping[str, Any] = rules.stories()
     if not gate:
         if as_json:
-            show_json({key: {"kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source}
-                       for key, story in stories.items()})
+            show_json(
+                {
+                    key: {"kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source}
+                    for key, story in stories.items()
+                }
+            )
         else:
-            table(["id", "kind", "what"], [[key, story.kind, inspect.cleandoc(story.text).splitlines()[0]]
-                                           for key, story in sorted(stories.items())])
+            table(
+                ["id", "kind", "what"],
+                [
+                    [key, story.kind, inspect.cleandoc(story.text).splitlines()[0]]
+                    for key, story in sorted(stories.items())
+                ],
+            )
         return
     if gate not in stories:
-        raise UserError(f"no gate or advice is named {gate}", status=EXIT_BAD_INPUT,
-                        ways_out=("invoke explain lists them",))
+        raise UserError(
+            f"no gate or advice is named {gate}",
+            status=EXIT_BAD_INPUT,
+            ways_out=("invoke explain lists them",),
+        )
     story = stories[gate]
     if as_json:
-        show_json({"id": gate, "kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source})
+        show_json(
+            {"id": gate, "kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source}
+        )
         return
     say(f"{gate} ({story.kind})")
     say(textwrap.indent(inspect.cleandoc(story.text), "  "))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,17 @@ from boxwright.spec.inventory import Inventory
 #: Hosts of this inventory group are simulated; they are started before they are provisioned.
 LAB_GROUP = "lab"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
 
 
-def provision(hosts: Sequence[str], inventories: Sequence[str], *, check: bool = False, verbose: bool = False,
-              as_json: bool = False) -> None:
+def provision(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    check: bool = False,
+    verbose: bool = False,
+    as_json: bool = False,
+) -> None:
     """Validate, start the lab where it is meant, run the playbook, and tell what came of it."""
     started = time.monotonic()
     inventory, names, paths = targets(hosts, inventories)
@@ -30,31 +38,39 @@ def provision(hosts: Sequence[str], inventories: Sequence[str], *, check: bool =
     if simulated:
         lab.ensure(simulated)
     report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
-    summaries = {name: summary(name, report, inventory) for name in names}
+    summaries = {name: summary(name, report, inventory, inventories) for name in names}
     if as_json:
         show_json({"seconds": round(time.monotonic() - started, 1), "hosts": summaries})
     else:
         for name in names:
-            _tell(name, summaries[name], time.monotonic() - started, check=check, as_arguments=hosts_arguments(inventories))
+            _tell(name, summaries[name], time.monotonic() - started, check=check)
     unlucky = failed(report, names)
     if unlucky:
         kinds = {str((summaries[name]["failure"] or {}).get("kind")) for name in unlucky}
         raise SystemExit(EXIT_REFUSED if kinds == {"refused"} else EXIT_FAILED)
 
 
-def summary(name: str, report: RunReport, inventory: Inventory) -> dict[str, Any]:
+def summary(name: str, report: RunReport, inventory: Inventory, inventories: Sequence[str]) -> dict[str, Any]:
     """What a run came to on one host, by stable keys."""
-    host = report.hosts.get(name, HostReport(name, failure={"kind": "failed", "message": "the host was not visited"}))
-    plan = next(iter(host.results.get("plan", ())), {})
-    found = plan.get("ansible_facts", {}).get("box_plan", {})
-    answers = {entry.get("name"): entry for gate in host.results.get("engine_gate", ()) for entry in _entries(gate)}
+    host = report.hosts.get(
+        name, HostReport(name, failure={"kind": "failed", "message": "the host was not visited"})
+    )
+    plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {})
+    answers = {
+        entry.get("name"): entry for gate in host.results.get("engine_gate", ()) for entry in _entries(gate)
+    }
+    endpoints = [
+        _endpoint(name, deployment, answers.get(deployment["name"], {}), plan)
+        for deployment in plan.get("deployments", [])
+    ]
+    for endpoint in endpoints:
+        endpoint["curl"] = curl(name, endpoint, ssh_words(name, inventory), inventories)
     return {
         "changed": host.changed,
         "changes": [f"{task['role']}: {task['task']}" for task in host.changed_tasks],
-        "advice": [advice["message"] for advice in found.get("advice", [])],
+        "advice": [advice["message"] for advice in plan.get("advice", [])],
         "roles": list(host.roles),
-        "endpoints": [_endpoint(name, one, answers.get(one["name"]), found, inventory)
-                      for one in found.get("deployments", [])],
+        "endpoints": endpoints,
         "failure": host.failure,
     }
 
@@ -63,34 +79,62 @@ def _entries(gate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [gate] if "name" in gate else [item for item in gate.get("results", []) if isinstance(item, dict)]
 
 
-def _endpoint(host: str, deployment: Mapping[str, Any], answer: Mapping[str, Any] | None,
-              plan: Mapping[str, Any], inventory: Inventory) -> dict[str, Any]:
-    """The address of a deployment as seen from here, and a command that asks it something."""
-    bind, port = str(deployment["bind"]), deployment["port"]
-    addresses = plan.get("facts", {}).get("addresses") or []
-    loopback = bind in LOOPBACK
-    address = bind if bind not in ("0.0.0.0", "::") else str(addresses[0] if addresses else host)
-    url = f"http://{address if ':' not in address else f'[{address}]'}:{port}"
-    return {"name": deployment["name"], "model": deployment["served_name"], "url": f"{url}/v1",
-            "loopback": loopback, "answer": (answer or {}).get("answer"), "prompt": (deployment.get("gate") or {}).get("prompt"),
-            "seconds": (answer or {}).get("seconds")}
+def _endpoint(
+    host: str, deployment: Mapping[str, Any], answer: Mapping[str, Any], plan: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The address of a deployment as seen from here, what it was asked and what it answered."""
+    address = str(deployment["bind"])
+    loopback = address in LOOPBACK
+    if address in EVERYWHERE:
+        known = plan.get("facts", {}).get("addresses") or [host]
+        address = str(known[0])
+    address = f"[{address}]" if ":" in address else address
+    return {
+        "name": deployment["name"],
+        "model": deployment["served_name"],
+        "url": f"http://{address}:{deployment['port']}/v1",
+        "loopback": loopback,
+        "prompt": (deployment.get("gate") or {}).get("prompt"),
+        "answer": answer.get("answer"),
+        "seconds": answer.get("seconds"),
+    }
 
 
-def hosts_arguments(inventories: Sequence[str]) -> list[str]:
+def inventory_arguments(inventories: Sequence[str]) -> list[str]:
     """The --inventory arguments of this call, to be repeated in a command that is shown."""
     return [word for path in inventories for word in ("--inventory", path)]
 
 
-def curl(host: str, endpoint: Mapping[str, Any], ssh: Sequence[str], as_arguments: Sequence[str]) -> str:
-    """One line that asks the endpoint; the key is read by the command, never shown."""
-    key = shlex.join(["./invoke", "key", "--host", host, *as_arguments])
-    body = f'{{"model": "{endpoint["model"]}", "messages": [{{"role": "user", "content": "{endpoint["prompt"]}"}}]}}'
-    url = f"{endpoint['url']}/chat/completions"
-    return (f"curl -s {url} -H \"Authorization: Bearer $({key})\" "
-            f"-H 'Content-Type: application/json' -d {shlex.quote(body)}")
+def curl(host: str, endpoint: Mapping[str, Any], ssh: Sequence[str], inventories: Sequence[str]) -> str:
+    """One line that asks the endpoint; the key goes through a pipe, so that no process list shows it.
+
+    ssh: the words that run a command on the box, for an endpoint that only the box itself reaches.
+    """
+    key = ["./invoke", "key", "--host", host, *inventory_arguments(inventories), "--header"]
+    message = {"role": "user", "content": endpoint["prompt"] or "Say hello."}
+    body = json.dumps({"model": endpoint["model"], "messages": [message]}, ensure_ascii=False)
+    ask = ["curl", "-s", f"{endpoint['url']}/chat/completions", "-H", "@-",
+           "-H", "Content-Type: application/json", "-d", body]  # fmt: skip
+    if endpoint["loopback"]:
+        ask = [*ssh, shlex.join(ask)]
+    return f"{shlex.join(key)} | {shlex.join(ask)}"
 
 
-def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool, as_arguments: Sequence[str]) -> None:
+def ssh_words(host: str, inventory: Inventory) -> list[str]:
+    """The ssh command that reaches a host as Ansible does."""
+    known = inventory.variables(host)
+    words = ["ssh", *shlex.split(str(known.get("ansible_ssh_common_args") or ""))]
+    for option, name in (
+        ("-i", "ansible_ssh_private_key_file"),
+        ("-p", "ansible_port"),
+        ("-l", "ansible_user"),
+    ):
+        if known.get(name):
+            words += [option, str(known[name])]
+    return [*words, str(known.get("ansible_host") or host)]
+
+
+def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -> None:
     if found["failure"]:
         return  # the run said it where it happened
     say()
@@ -102,9 +146,9 @@ def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool, a
     for advice in found["advice"]:
         say(f"  note      {advice}")
     for endpoint in found["endpoints"]:
-        say(f"  endpoint  {endpoint['url']}  ({endpoint['model']})"
-            + ("  from the box itself only" if endpoint["loopback"] else ""))
+        reach = "  (reachable from the box itself only)" if endpoint["loopback"] else ""
+        say(f"  endpoint  {endpoint['url']}  serves {endpoint['model']}{reach}")
         if endpoint["answer"]:
             say(f"  asked     {endpoint['prompt']}")
             say(f"  answered  {' '.join(str(endpoint['answer']).split())}")
-        say(f"  try       {curl(name, endpoint, (), as_arguments)}")
+        say(f"  try       {endpoint['curl']}")

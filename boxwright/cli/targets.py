@@ -20,8 +20,11 @@ def inventory_paths(given: Sequence[str], *, with_rigs: bool = False) -> list[Pa
     paths = [Path(name).expanduser().resolve() for name in given]
     for name, path in zip(given, paths, strict=True):
         if not path.exists():
-            raise UserError(f"there is no inventory at {name}", status=EXIT_BAD_INPUT,
-                            ways_out=("give a directory or a file that exists: --inventory PATH",))
+            raise UserError(
+                f"there is no inventory at {name}",
+                status=EXIT_BAD_INPUT,
+                ways_out=("give a directory or a file that exists: --inventory PATH",),
+            )
     return paths
 
 
@@ -30,8 +33,11 @@ def targets(hosts: Sequence[str], inventories: Sequence[str]) -> tuple[Inventory
     paths = inventory_paths(inventories)
     inventory = load(paths)
     if not hosts:
-        raise UserError("which host? none was named", status=EXIT_BAD_INPUT,
-                        ways_out=("--host NAME, one of: " + ", ".join(some(sorted(inventory.hosts))),))
+        raise UserError(
+            "which host? none was named",
+            status=EXIT_BAD_INPUT,
+            ways_out=("--host NAME, one of: " + ", ".join(some(sorted(inventory.hosts))),),
+        )
     return inventory, resolve_hosts(inventory, list(hosts)), paths
 
 

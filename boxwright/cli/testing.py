@@ -17,29 +17,56 @@ LEVELS = ("unit", "modules", "style", "roles", "e2e", "faults")
 
 
 def ensure_test_tools() -> None:
-    """Install the test extra into this environment when pyproject.toml asks for something else than is there."""
+    """Install the test extra into this environment when pyproject.toml asks for something else."""
     stamp = Path(sys.prefix) / "boxwright-test-stamp"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
     say("boxwright: installing the test tools (once, about half a minute)")
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                           "--no-input", "--editable", f"{ROOT}[test]"], check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--editable",
+            f"{ROOT}[test]",
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
-        raise UserError("the test tools could not be installed", why="\n".join(done.stderr.strip().splitlines()[-5:]),
-                        ways_out=("look at the network; PIP_INDEX_URL names another package index",))
+        raise UserError(
+            "the test tools could not be installed",
+            why="\n".join(done.stderr.strip().splitlines()[-5:]),
+            ways_out=("look at the network; PIP_INDEX_URL names another package index",),
+        )
     stamp.write_text(wanted, encoding="utf-8")
 
 
 def run(*, level: str = "", name: str = "", verbose: bool = False) -> None:
     """Run one level of tests or all of them; the exit status is pytest's."""
     if level and level not in LEVELS:
-        raise UserError(f"--level {level}: there is no such level", status=EXIT_BAD_INPUT,
-                        ways_out=("one of: " + ", ".join(LEVELS),))
+        raise UserError(
+            f"--level {level}: there is no such level",
+            status=EXIT_BAD_INPUT,
+            ways_out=("one of: " + ", ".join(LEVELS),),
+        )
     ensure_test_tools()
     folders = [f"tests/{one}" for one in ([level] if level else LEVELS)]
-    argv = [sys.executable, "-m", "pytest", *folders, "--durations=15", *(["-v"] if verbose else []),
-            *(["-k", name] if name else [])]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *folders,
+        "--durations=15",
+        *(["-v"] if verbose else []),
+        *(["-k", name] if name else []),
+    ]
     raise SystemExit(subprocess.run(argv, cwd=ROOT, env=molecule.environment(), check=False).returncode)
 
 

@@ -36,8 +36,11 @@ def refuse_problems(inventory: Inventory, hosts: Sequence[str]) -> None:
     """Raise UserError with every mistake that the inventory makes about these hosts."""
     problems = find_problems(inventory, list(hosts))
     if problems:
-        raise UserError("\n".join(str(problem) for problem in problems), status=EXIT_BAD_INPUT,
-                        ways_out=("mend the inventory; nothing was run",))
+        raise UserError(
+            "\n".join(str(problem) for problem in problems),
+            status=EXIT_BAD_INPUT,
+            ways_out=("mend the inventory; nothing was run",),
+        )
 
 
 def write_schema(*, check: bool = False) -> None:
@@ -46,8 +49,11 @@ def write_schema(*, check: bool = False) -> None:
     fresh = SCHEMA.exists() and SCHEMA.read_text(encoding="utf-8") == text
     if check:
         if not fresh:
-            raise UserError("inventory/schema.json is not what the roles say", status=EXIT_FAILED,
-                            ways_out=("invoke schema",))
+            raise UserError(
+                "inventory/schema.json is not what the roles say",
+                status=EXIT_FAILED,
+                ways_out=("invoke schema",),
+            )
         say("inventory/schema.json is fresh")
         return
     if not fresh:

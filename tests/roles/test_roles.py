@@ -14,6 +14,8 @@ def test_role(role):
         before = [step for step in molecule.STEPS if step != "destroy"]
         assert molecule.run(role, "destroy", *before) == 0
         assert molecule.play(role, "break.yml") == 0
-        assert molecule.run(role, "verify") != 0, f"{role}: verify passes on a host that was broken on purpose"
+        assert molecule.run(role, "verify") != 0, (
+            f"{role}: verify passes on a host that was broken on purpose"
+        )
     finally:
         molecule.run(role, "destroy")

@@ -13,10 +13,26 @@ PROGRAMS = Path(sys.executable).parent
 LINTERS = {
     "ruff": [PROGRAMS / "ruff", "check", "."],
     "mypy": [PROGRAMS / "mypy"],
-    "yamllint": [PROGRAMS / "yamllint", "--strict", "-c", "tests/yamllint.yml", "playbooks", "roles", "inventory",
-                 "tests", "boxwright"],
-    "ansible-lint": [PROGRAMS / "ansible-lint", "--offline", "--strict", "--profile", "production", "-c",
-                     "tests/ansible-lint.yml"],
+    "yamllint": [
+        PROGRAMS / "yamllint",
+        "--strict",
+        "-c",
+        "tests/yamllint.yml",
+        "playbooks",
+        "roles",
+        "inventory",
+        "tests",
+        "boxwright",
+    ],
+    "ansible-lint": [
+        PROGRAMS / "ansible-lint",
+        "--offline",
+        "--strict",
+        "--profile",
+        "production",
+        "-c",
+        "tests/ansible-lint.yml",
+    ],
     "shell": ["sh", "-n", "invoke"],
     "schema": [PROGRAMS / "invoke", "schema", "--check"],
 }
@@ -24,6 +40,12 @@ LINTERS = {
 
 @pytest.mark.parametrize("name", LINTERS)
 def test_clean(name):
-    done = subprocess.run([str(word) for word in LINTERS[name]], cwd=ROOT, env=molecule.environment(),
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(word) for word in LINTERS[name]],
+        cwd=ROOT,
+        env=molecule.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr

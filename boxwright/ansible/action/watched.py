@@ -1,4 +1,4 @@
-"""Long module runs that show how far they are: the base of the action plugins for weights, images, engines."""
+"""Long module runs that show how far they are: the base of the actions for weights, images, engines."""
 
 from __future__ import annotations
 
@@ -51,9 +51,13 @@ class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no 
         try:
             arguments = self.arguments(task_vars or {})
             return self.finish(
-                self._execute_module(module_name=self.module_name,
-                                     module_args=dict(arguments, progress_file=path), task_vars=task_vars),
-                task_vars or {})
+                self._execute_module(
+                    module_name=self.module_name,
+                    module_args=dict(arguments, progress_file=path),
+                    task_vars=task_vars,
+                ),
+                task_vars or {},
+            )
         finally:
             done.set()
             watcher.join(timeout=5)

@@ -73,7 +73,9 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             seconds = time.time() - self._task_started.get(result.task._uuid, time.time())
             name = result.task.name
             host["changed_tasks"].append({"role": self._role, "task": name, "seconds": round(seconds, 1)})
-            self._say(f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}", YELLOW)
+            self._say(
+                f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}", YELLOW
+            )
         for warning in data.get("warnings") or []:
             self._say(f"      {self._prefix(result)}note: {warning}", YELLOW)
         if self._display._diff and data.get("diff"):
@@ -90,8 +92,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             return
         self._count(result, "failed")
         message = failure_text(data)
-        self._host(result)["failure"] = {"role": self._role, "task": result.task.name, "message": message,
-                                         "kind": "refused" if data.get("refused") else "failed"}
+        self._host(result)["failure"] = {
+            "role": self._role,
+            "task": result.task.name,
+            "message": message,
+            "kind": "refused" if data.get("refused") else "failed",
+        }
         title = "refused" if data.get("refused") else f"failed at: {result.task.name}"
         self._say(f"\n{result.host.get_name()}: {title}\n", RED)
         self._say("\n".join(f"  {line}" for line in message.splitlines()) + "\n")
@@ -102,10 +108,16 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         """No connection: say so in one place, with what SSH said."""
         message = " ".join(str(result.result.get("msg", "")).split())
         host = self._host(result)
-        host["failure"] = {"role": self._role, "task": result.task.name, "message": message, "kind": "unreachable"}
+        host["failure"] = {
+            "role": self._role,
+            "task": result.task.name,
+            "message": message,
+            "kind": "unreachable",
+        }
         nothing = "" if host["changed_tasks"] else ", nothing was changed"
         self._say(f"\n{result.host.get_name()}: cannot be reached over SSH{nothing}\n", RED)
-        self._say(f"  {message}\n  Check that the box is on and that this works:  ssh {self._address(result)} true\n")
+        self._say(f"  {message}")
+        self._say(f"  Check that the box is on and that this works:  ssh {self._address(result)} true\n")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         """A play that matches nothing did nothing; a verb that reads the report says so."""
@@ -120,7 +132,9 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             host["changed"] = summary["changed"]
             host["tasks"] = summary["ok"] + summary["skipped"]
         if report:
-            text = json.dumps({"seconds": round(time.time() - self._started, 1), "hosts": self._hosts}, default=str)
+            text = json.dumps(
+                {"seconds": round(time.time() - self._started, 1), "hosts": self._hosts}, default=str
+            )
             Path(report).write_text(text, encoding="utf-8")
 
     # -- how it is drawn ------------------------------------------------------------------------
@@ -131,8 +145,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         self._display.display(text)
 
     def _host(self, result: Any) -> dict[str, Any]:
-        return self._hosts.setdefault(result.host.get_name(), {
-            "changed": 0, "tasks": 0, "changed_tasks": [], "roles": [], "results": {}, "failure": None})
+        return self._hosts.setdefault(
+            result.host.get_name(),
+            {"changed": 0, "tasks": 0, "changed_tasks": [], "roles": [], "results": {}, "failure": None},
+        )
 
     def _count(self, result: Any, kind: str) -> None:
         self._host(result)
@@ -146,11 +162,15 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
                 if not tally.get("ok") and not tally.get("changed") and not tally.get("failed"):
                     continue
                 changed = tally.get("changed", 0)
-                state, colour = ("failed", RED) if tally.get("failed") else (
-                    (f"{changed} changed", YELLOW) if changed else ("as declared", GREEN))
+                state, colour = (
+                    ("failed", RED)
+                    if tally.get("failed")
+                    else ((f"{changed} changed", YELLOW) if changed else ("as declared", GREEN))
+                )
                 self._say(f"{host:<12}  {self._role:<18} {state:<12} {seconds:7.1f} s", colour)
                 self._hosts[host]["roles"].append(
-                    {"role": self._role, "changed": changed, "seconds": round(seconds, 1)})
+                    {"role": self._role, "changed": changed, "seconds": round(seconds, 1)}
+                )
         self._role, self._role_tally = None, {}
 
     def _prefix(self, result: Any) -> str:
@@ -161,7 +181,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         return f": {said}" if isinstance(said, str) and said else ""
 
     def _address(self, result: Any) -> str:
-        return str(result.result.get("ansible_host") or result.host.vars.get("ansible_host") or result.host.get_name())
+        return str(
+            result.result.get("ansible_host")
+            or result.host.vars.get("ansible_host")
+            or result.host.get_name()
+        )
 
     def _plain(self, data: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in data.items() if not key.startswith("_ansible")}
@@ -181,7 +205,9 @@ def failure_text(data: dict[str, Any]) -> str:
         return str(data["censored"])
     text = str(data.get("msg") or data.get("reason") or "").strip()
     if "Traceback" in text or not text:
-        said = [str(data.get(key) or "").strip() for key in ("module_stderr", "module_stdout", "stderr", "stdout")]
+        said = [
+            str(data.get(key) or "").strip() for key in ("module_stderr", "module_stdout", "stderr", "stdout")
+        ]
         text = last_line(next((part for part in said if part), text)) or "it failed without a message"
     elif data.get("stderr"):
         text += "\n" + str(data["stderr"]).strip()

@@ -21,15 +21,25 @@ class Result(NamedTuple):
         return "\n".join(part.strip() for part in (self.stdout, self.stderr) if part.strip())
 
 
-def run(argv: List[str], timeout: float = 60, env: Optional[Dict[str, str]] = None,
-        stdin: Optional[str] = None) -> Result:
+def run(
+    argv: List[str], timeout: float = 60, env: Optional[Dict[str, str]] = None, stdin: Optional[str] = None
+) -> Result:
     """Run `argv` (no shell) for at most `timeout` seconds, with the C locale so that output can be parsed."""
     merged = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="C")
     merged.update(env or {})
     try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, input=stdin, env=merged,
-                              timeout=timeout, check=False, encoding="utf-8", errors="replace",
-                              **({} if stdin is not None else {"stdin": subprocess.DEVNULL}))
+        done = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            input=stdin,
+            env=merged,
+            timeout=timeout,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            **({} if stdin is not None else {"stdin": subprocess.DEVNULL}),
+        )
     except FileNotFoundError:
         return Result(127, "", "%s: not found" % argv[0])
     except subprocess.TimeoutExpired:

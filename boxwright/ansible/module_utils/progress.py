@@ -16,8 +16,9 @@ class Progress:
         self._last = 0.0
         self._stage = ""
 
-    def update(self, stage: str, done: Optional[float] = None, total: Optional[float] = None,
-               unit: str = "") -> None:
+    def update(
+        self, stage: str, done: Optional[float] = None, total: Optional[float] = None, unit: str = ""
+    ) -> None:
         """Say the stage and, where it can be counted, how much of how much (unit: "bytes", "files", …)."""
         now = time.monotonic()
         if not self.path or (stage == self._stage and now - self._last < 0.5):

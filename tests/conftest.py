@@ -1,0 +1,91 @@
+"""What the tests on simulated hosts share: running a verb as a user does, and looking at a host from outside."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Ran(NamedTuple):
+    """What a verb did. output: both streams, as a person sees them; stdout alone for --json."""
+
+    status: int
+    output: str
+    stdout: str
+    seconds: float
+
+    @property
+    def json(self):
+        return json.loads(self.stdout)
+
+
+def run_verb(*words, timeout=1500):
+    started = time.monotonic()
+    done = subprocess.run(["./invoke", *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False,
+                          timeout=timeout, stdin=subprocess.DEVNULL)  # fmt: skip
+    return Ran(done.returncode, done.stdout + done.stderr, done.stdout, time.monotonic() - started)
+
+
+class SimulatedHost:
+    """A host of the lab, looked at through Docker: not through anything that is being tested."""
+
+    def __init__(self, name):
+        self.name = name
+
+    @property
+    def container(self):
+        state = json.loads((ROOT / ".lab" / "state.json").read_text())
+        return f"bw-{state['id']}-{self.name}"
+
+    def do(self, *argv, check=True, timeout=120):
+        """Run a program as root on the host; its stdout."""
+        done = subprocess.run(["docker", "exec", self.container, *argv], capture_output=True, text=True, check=False,
+                              timeout=timeout)  # fmt: skip
+        if check and done.returncode:
+            raise AssertionError(f"{self.name}: {argv} ended {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def fingerprint(self):
+        """What a run might have changed: packages, configuration, units, containers, Boxwright's own directories."""
+        return {
+            "packages": self.do("dpkg-query", "-W"),
+            "files": self.do("find", "/etc", "/opt", "/usr/local", "/var/lib/boxwright", "/root", "-xdev", "-type", "f",
+                             "-printf", "%p %s %T@\n", check=False),
+            "modules": self.do("ls", "/sys/module"),
+        }  # fmt: skip
+
+    def restart(self):
+        """Boot anew, as a reboot does."""
+        subprocess.run(["docker", "restart", self.container], check=True, capture_output=True, timeout=180)
+
+
+@pytest.fixture(scope="session")
+def verb():
+    """Run `./invoke WORDS…`; see Ran."""
+    return run_verb
+
+
+@pytest.fixture(scope="session")
+def simulated():
+    """A host of the lab by name; it must be up."""
+    return SimulatedHost
+
+
+@pytest.fixture
+def over_lab(tmp_path):
+    """Inventories for a lab host whose variables are the lab's, with some replaced: returns --inventory words."""
+
+    def build(host, **variables):
+        directory = tmp_path / "over"
+        (directory / "host_vars").mkdir(parents=True)
+        (directory / "hosts.yml").write_text(yaml.safe_dump({"lab": {"hosts": {host: {}}}}))
+        (directory / "host_vars" / f"{host}.yml").write_text(yaml.safe_dump(variables))
+        return ["--inventory", ROOT / "inventory" / "lab", "--inventory", directory]
+
+    return build

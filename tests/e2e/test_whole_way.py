@@ -1,0 +1,166 @@
+"""From nothing to an answer on a simulated box, as the README says it; the tests run in this order."""
+
+import json
+import re
+import shlex
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+PROMPT = "Name the capital city of France."
+
+
+@pytest.fixture(scope="module")
+def first(verb):
+    """The first run on a lab that was not there."""
+    assert verb("lab.down").status == 0
+    ran = verb("provision", "--host", "lab1")
+    assert ran.status == 0, ran.output
+    return ran
+
+
+@pytest.fixture(scope="module")
+def box(first, simulated):
+    return simulated("lab1")
+
+
+@pytest.fixture(scope="module")
+def address(first):
+    return re.search(r"endpoint +(http://\S+)/v1 ", first.output)[1]
+
+
+@pytest.fixture(scope="module")
+def key(first, verb):
+    return verb("key", "--host", "lab1").stdout.strip()
+
+
+def ask(url, key=None, body=None):
+    """One HTTP request; status and text."""
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    request = urllib.request.Request(url, headers=headers, data=json.dumps(body).encode() if body else None)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def chat(address, key, **more):
+    body = {
+        "model": "smollm2",
+        "messages": [{"role": "user", "content": PROMPT}],
+        "temperature": 0,
+        "max_tokens": 24,
+    }
+    return ask(f"{address}/v1/chat/completions", key, body | more)
+
+
+def state_of_engine(box):
+    """What must not change over a rerun: the container, when it started, and the key."""
+    container = box.do("docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Names}} {{.CreatedAt}}")
+    return container, box.do("sha256sum", "/etc/boxwright/engines/smollm2/api-key")
+
+
+def test_first_run_ends_with_an_answer(first):
+    assert "Paris" in re.search(r"answered +(.+)", first.output)[1]
+    assert "failed" not in first.output
+
+
+def test_the_printed_line_works(first):
+    line = re.search(r"try +(.+)", first.output)[1]
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=180)
+    assert "Paris" in json.loads(done.stdout)["choices"][0]["message"]["content"], done
+
+
+def test_the_key_is_in_no_output_process_list_unit_or_inspection(first, box, key):
+    assert len(key) >= 32
+    assert key not in first.output
+    assert key not in box.do("ps", "axww", "-o", "args")
+    assert key not in box.do("systemctl", "cat", "boxwright-smollm2.service")
+    names = box.do("docker", "ps", "--quiet").split()
+    assert key not in box.do("docker", "inspect", *names)
+    assert key not in box.do("journalctl", "--no-pager", "--quiet")
+
+
+def test_v1_asks_for_the_key(address, key):
+    assert ask(f"{address}/v1/models")[0] == 401
+    assert ask(f"{address}/v1/models", "wrong")[0] == 401
+    status, text = ask(f"{address}/v1/models", key)
+    assert status == 200
+    assert json.loads(text)["data"][0]["id"] == "smollm2"
+
+
+def test_completion_and_stream(address, key):
+    status, text = chat(address, key)
+    assert status == 200
+    assert "Paris" in json.loads(text)["choices"][0]["message"]["content"]
+    status, text = chat(address, key, stream=True)
+    assert status == 200
+    events = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    assert events[-1] == "[DONE]"
+    assert "Paris" in "".join(
+        json.loads(event)["choices"][0]["delta"].get("content") or "" for event in events[:-1]
+    )
+
+
+def test_second_run_changes_nothing(verb, box, key):
+    before = state_of_engine(box)
+    ran = verb("provision", "--host", "lab1", "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["hosts"]["lab1"]["changed"] == 0, ran.json["hosts"]["lab1"]["changes"]
+    assert state_of_engine(box) == before
+    assert verb("key", "--host", "lab1").stdout.strip() == key
+    assert ran.seconds < 90
+
+
+def test_check_mode_reports_no_change(verb, box):
+    before = state_of_engine(box)
+    ran = verb("provision", "--host", "lab1", "--check", "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["hosts"]["lab1"]["changed"] == 0, ran.json["hosts"]["lab1"]["changes"]
+    assert state_of_engine(box) == before
+
+
+def test_everything_comes_back_after_a_reboot(box, address, key):
+    locked = box.do("nvidia-smi", "--query-gpu=persistence_mode,power.limit", "--format=csv,noheader")
+    assert "Enabled" in locked
+    box.restart()
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        try:
+            if ask(f"{address}/health")[0] == 200:
+                break
+        except OSError:
+            pass
+        time.sleep(2)
+    status, text = chat(address, key)
+    assert status == 200
+    assert "Paris" in json.loads(text)["choices"][0]["message"]["content"]
+    assert box.do("nvidia-smi", "--query-gpu=persistence_mode,power.limit", "--format=csv,noheader") == locked
+    assert "gpuClkMax 2400" in box.do("cat", "/run/boxwright/gpu-tuning.json", "/run/lab-gpu/state.json") or \
+        "2400" in box.do("cat", "/run/lab-gpu/state.json")  # fmt: skip
+    assert (
+        box.do("systemctl", "is-active", "docker.service", "boxwright-smollm2.service").split()
+        == ["active"] * 2
+    )
+
+
+def test_readme_names_only_verbs_that_exist(verb):
+    listed = verb("--list").stdout
+    for command in re.findall(r"^\./invoke (.+)$", open("README.md").read(), re.MULTILINE):
+        assert re.search(rf"^\s+{re.escape(shlex.split(command)[0])}\b", listed, re.MULTILINE), command
+
+
+def test_lab_down_leaves_nothing(verb):
+    listings = (("ps", "-aq"), ("network", "ls", "-q"), ("volume", "ls", "-q"), ("images", "-q"))
+    identity = json.loads(open(".lab/state.json").read())["id"]
+    assert verb("lab.down").status == 0
+    for words in listings:
+        done = subprocess.run(["docker", *words, "--filter", f"label=boxwright.lab={identity}"], capture_output=True,
+                              text=True, check=True)  # fmt: skip
+        assert done.stdout == "", words

@@ -1,0 +1,131 @@
+"""Each mistake ends with a message that names it, exit status not 0, and a host on which nothing changed."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.lab
+
+HOST = "lab2"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bare(verb, simulated):
+    """A bare simulated host: nothing was provisioned on it."""
+    ran = verb("lab.up", "--hosts", 2)
+    assert ran.status == 0, ran.output
+    return simulated(HOST)
+
+
+@pytest.fixture
+def deployment():
+    """The lab's own deployment, to be spoiled."""
+    with open("inventory/lab/host_vars/lab1.yml") as stream:
+        return copy.deepcopy(yaml.safe_load(stream)["box_deployments"][0])
+
+
+@pytest.fixture
+def refused(verb, bare, over_lab):
+    """Provision the bare host with some variables and see it refused, with nothing changed; returns the output."""
+
+    def check(*, status=3, **variables):
+        before = bare.fingerprint()
+        ran = verb("provision", "--host", HOST, *over_lab(HOST, **variables))
+        assert ran.status == status, ran.output
+        assert "Traceback" not in ran.output
+        assert bare.fingerprint() == before
+        return ran.output
+
+    return check
+
+
+@pytest.mark.parametrize("name", ["lbx1", "lab*", "lab1,labx", "lab1:lab2", "all", "-bad"])
+def test_unknown_host(verb, name):
+    ran = verb("provision", "--host", name)
+    assert ran.status == 2, ran.output
+    assert "lab1" in ran.output
+    assert "Traceback" not in ran.output
+
+
+def test_unknown_model(refused, deployment):
+    output = refused(status=2, box_deployments=[{**deployment, "model": "qwen3.8-27b-int5"}])
+    assert "qwen3.8-27b-int5" in output
+    assert "qwen3.8-27b-int4" in output
+
+
+def test_weights_that_cannot_fit(refused, deployment):
+    output = refused(box_deployments=[{**deployment, "model": "qwen3.8-27b", "context": 4096}])
+    assert "weights" in output
+    assert "qwen3.8-27b-int4" in output, "a way out is a form that fits"
+
+
+def test_context_beyond_the_models(refused, deployment):
+    output = refused(box_deployments=[{**deployment, "context": 65536}])
+    assert "65,536" in output or "65536" in output
+    assert "8,192" in output or "8192" in output
+
+
+def test_option_of_no_release(refused, deployment):
+    extra = {**deployment.get("extra_args", {}), "enable-mtp": True}
+    output = refused(box_deployments=[{**deployment, "extra_args": extra}])
+    assert "enable-mtp" in output
+    assert "speculative" in output
+
+
+def test_wrong_type(refused, deployment):
+    output = refused(status=2, box_deployments=[{**deployment, "port": "8000"}])
+    assert "host_vars/lab2.yml:" in output
+    assert "port" in output
+
+
+def test_ssh_refused(verb, tmp_path):
+    (tmp_path / "hosts.yml").write_text(
+        yaml.safe_dump(
+            {
+                "all": {
+                    "hosts": {"box9": {"ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_user": "me"}}
+                }
+            }
+        )
+    )
+    ran = verb("provision", "--host", "box9", "--inventory", tmp_path)
+    assert ran.status == 1, ran.output
+    assert "box9: cannot be reached over SSH, nothing was changed" in ran.output
+    assert "Connection refused" in ran.output
+
+
+def depot(action, service):
+    subprocess.run([sys.executable, "-m", "boxwright.lab", "depot", action, service], check=True, timeout=60)
+
+
+def test_hub_down(refused, deployment):
+    depot("stop", "hub")
+    try:
+        output = refused(box_deployments=[deployment])
+    finally:
+        depot("start", "hub")
+    assert "hub" in output
+    assert "8300" in output
+
+
+def test_registry_down(refused, deployment):
+    depot("stop", "registry")
+    try:
+        output = refused(box_deployments=[deployment])
+    finally:
+        depot("start", "registry")
+    assert "5000" in output
+
+
+def test_disk_too_small(refused, bare, deployment):
+    bare.do("mkdir", "-p", "/var/lib/boxwright")
+    bare.do("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", "/var/lib/boxwright")
+    try:
+        output = refused(box_deployments=[deployment])
+    finally:
+        bare.do("umount", "/var/lib/boxwright")
+    assert "/var/lib/boxwright" in output
+    assert "free" in output
