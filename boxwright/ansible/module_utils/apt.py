@@ -1,0 +1,249 @@
+"""apt and dpkg on a host: what is installed, what would happen, who holds the lock, what went wrong."""
+
+from __future__ import annotations
+
+import fcntl
+import fnmatch
+import os
+import re
+import struct
+import time
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from ansible.module_utils.command import Result, read, run
+
+#: Locks that apt-get takes, in the order in which it takes them.
+LOCKS = (
+    "/var/lib/dpkg/lock-frontend",
+    "/var/lib/dpkg/lock",
+    "/var/lib/apt/lists/lock",
+    "/var/cache/apt/archives/lock",
+)
+
+#: Nothing asks, nothing restarts services on its own, configuration files of the host are kept.
+ENVIRONMENT = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "DEBIAN_PRIORITY": "critical",
+    "APT_LISTCHANGES_FRONTEND": "none",
+    "UCF_FORCE_CONFFOLD": "1",
+    "NEEDRESTART_MODE": "l",
+    "NEEDRESTART_SUSPEND": "1",
+    "PAGER": "cat",
+}
+OPTIONS = [
+    "-o",
+    "Dpkg::Options::=--force-confdef",
+    "-o",
+    "Dpkg::Options::=--force-confold",
+    "-o",
+    "Dpkg::Use-Pty=0",
+    "-o",
+    "APT::Color=0",
+]
+
+
+class Package(NamedTuple):
+    """An installed (or half installed) package. status: dpkg's three letters, "ii " is healthy."""
+
+    name: str
+    version: str
+    status: str
+
+    @property
+    def healthy(self) -> bool:
+        """Unpacked, configured and in want of nothing."""
+        return self.status[1:3] in ("i ", "i")
+
+    @property
+    def unfinished(self) -> bool:
+        """dpkg began something with it and did not end."""
+        return self.status[1:2] in ("U", "F", "H", "W", "t") or self.status[2:3] == "R"
+
+
+class Step(NamedTuple):
+    """One line of what apt would do. kind: "install", "upgrade", "downgrade", "remove"."""
+
+    kind: str
+    name: str
+    old: Optional[str]
+    new: Optional[str]
+
+    def text(self) -> str:
+        """For a person: "nvidia-open 570… -> 580…"."""
+        return "%s %s %s" % (self.kind, self.name, " -> ".join(v for v in (self.old, self.new) if v))
+
+
+def journal_pending() -> bool:
+    """Whether dpkg was cut off so early that only its journal knows; apt then refuses to work."""
+    updates = "/var/lib/dpkg/updates"
+    return os.path.isdir(updates) and bool(os.listdir(updates))
+
+
+class LockTimeout(Exception):
+    """Somebody else kept a package lock for the whole of the waiting time; the text names them."""
+
+
+def environment(proxy: Optional[str] = None) -> Dict[str, str]:
+    """Environment of an apt-get call; proxy: URL, or None for the host's own settings."""
+    return dict(ENVIRONMENT, **({"http_proxy": proxy, "https_proxy": proxy} if proxy else {}))
+
+
+def installed() -> Dict[str, Package]:
+    """Every package that dpkg has files or settings of, by name ("name:arch" for foreign architectures)."""
+    cells = "${binary:Package}\t${Version}\t${db:Status-Abbrev}\t${Architecture}\n"
+    return parse_installed(run(["dpkg-query", "-W", "-f", cells]).stdout, native())
+
+
+def parse_installed(text: str, native_architecture: str) -> Dict[str, Package]:
+    """What `installed` asks dpkg-query for, one line a package."""
+    packages = {}
+    for line in text.splitlines():
+        cells = line.split("\t")
+        if len(cells) != 4 or cells[2][1:2] in ("n", "c"):
+            continue
+        # Multi-arch "same" packages are printed with their architecture even when it is the native one.
+        name = (
+            cells[0]
+            if cells[0].count(":") == 0 or cells[3] != native_architecture
+            else cells[0].split(":")[0]
+        )
+        packages[name] = Package(name, cells[1], cells[2])
+    return packages
+
+
+_native: List[str] = []
+
+
+def native() -> str:
+    """The host's own architecture in dpkg's words (amd64, arm64)."""
+    if not _native:
+        _native.append(run(["dpkg", "--print-architecture"]).stdout.strip() or "amd64")
+    return _native[0]
+
+
+def holds() -> List[str]:
+    """Names of the packages that are on hold."""
+    suffix = ":" + native()
+    names = run(["apt-mark", "showhold"]).stdout.split()
+    return sorted(name[: -len(suffix)] if name.endswith(suffix) else name for name in names)
+
+
+def matches(name: str, globs: Iterable[str]) -> bool:
+    """Whether `name` is meant by `globs`; a glob with a leading "!" takes names out again, in order."""
+    meant = False
+    for glob in globs:
+        if glob.startswith("!"):
+            meant = meant and not fnmatch.fnmatchcase(name, glob[1:])
+        else:
+            meant = meant or fnmatch.fnmatchcase(name, glob)
+    return meant
+
+
+_STEP = re.compile(
+    r"^(?P<kind>Inst|Remv|Purg) (?P<name>\S+)(?: \[(?P<old>[^\]]*)\])?(?: \((?P<new>\S+)[^)]*\))?"
+)
+
+
+def parse_simulation(text: str) -> List[Step]:
+    """The steps that `apt-get -s` prints; "upgrade" also stands for a downgrade until `mark_downgrades`."""
+    steps = []
+    for line in text.splitlines():
+        found = _STEP.match(line)
+        if found is None:
+            continue
+        old, new = found.group("old"), found.group("new")
+        if found.group("kind") == "Inst":
+            kind = "install" if old is None else "upgrade"
+            if old is not None and old == new:
+                continue
+            steps.append(Step(kind, found.group("name"), old, new))
+        elif not any(step.kind == "remove" and step.name == found.group("name") for step in steps):
+            steps.append(Step("remove", found.group("name"), old, None))
+    return steps
+
+
+def older(first: str, second: str) -> bool:
+    """Whether version `first` comes before `second` in dpkg's order."""
+    return bool(run(["dpkg", "--compare-versions", first, "lt", second]).rc == 0)
+
+
+def mark_downgrades(steps: List[Step]) -> List[Step]:
+    """The same steps, with those to an older version called "downgrade"."""
+    return [
+        step._replace(kind="downgrade")
+        if step.kind == "upgrade" and older(step.new or "", step.old or "")
+        else step
+        for step in steps
+    ]
+
+
+def available(names: Iterable[str]) -> Dict[str, List[str]]:
+    """Versions of each package in the host's sources, newest first; a name without any is absent."""
+    wanted = sorted(set(names))
+    if not wanted:
+        return {}
+    return parse_madison(run(["apt-cache", "madison", *wanted]).stdout)
+
+
+def parse_madison(text: str) -> Dict[str, List[str]]:
+    """What `apt-cache madison` prints: "name | version | source", newest first per name."""
+    versions: Dict[str, List[str]] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) >= 3 and "Packages" in cells[2] and cells[1] not in versions.setdefault(cells[0], []):
+            versions[cells[0]].append(cells[1])
+    return {name: found for name, found in versions.items() if found}
+
+
+def reasons(done: Result, most: int = 12) -> str:
+    """What apt or dpkg complained about, without its progress: at most `most` lines."""
+    lines = [line.strip() for line in done.text.splitlines()]
+    told = [
+        line
+        for line in lines
+        if re.match(r"(E:|W:|Err:|dpkg: error|Error|Sub-process)", line)
+        or "Depends:" in line
+        or "Conflicts:" in line
+        or "Breaks:" in line
+        or "but it is not" in line
+        or "Unable to" in line
+        or "no answer within" in line
+    ]
+    chosen = told or [line for line in lines if line][-most:]
+    unique = list(dict.fromkeys(chosen))
+    return "\n".join(unique[:most]) or "exit status %d without a message" % done.rc
+
+
+def lock_holder(path: str) -> Optional[int]:
+    """The process that holds the lock at `path` (0: one of another PID namespace), or None if it is free."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        # struct flock of 64-bit Linux: type, whence, start, length, pid.
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
+    finally:
+        os.close(descriptor)
+
+
+def holder_name(pid: int) -> str:
+    """A process for a message: its command line and number."""
+    words = (read("/proc/%d/cmdline" % pid) or "").replace("\0", " ").strip() if pid else ""
+    return "%s (process %d)" % (words[:120], pid) if words else "a process that cannot be seen from here"
+
+
+def wait_for_locks(timeout: float, locks: Tuple[str, ...] = LOCKS) -> Optional[str]:
+    """Wait until nobody holds a package lock; who was waited for, or None. Raises LockTimeout."""
+    waited_for, until = None, time.monotonic() + timeout
+    while True:
+        held = [(path, pid) for path, pid in ((path, lock_holder(path)) for path in locks) if pid is not None]
+        if not held:
+            return waited_for
+        path, pid = held[0]
+        waited_for = holder_name(pid)
+        if time.monotonic() >= until:
+            raise LockTimeout("%s holds %s, still after %d s" % (waited_for, path, timeout))
+        time.sleep(1)
