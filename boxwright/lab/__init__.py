@@ -1,0 +1,8 @@
+"""The lab: simulated GPU hosts in containers, reached over real SSH, with all that they fetch close by."""
+
+from __future__ import annotations
+
+from boxwright.lab.hosts import HostRequest
+from boxwright.lab.lifecycle import HostStatus, LabStatus, down, status, up
+
+__all__ = ["HostRequest", "HostStatus", "LabStatus", "down", "status", "up"]
