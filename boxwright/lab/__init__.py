@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from boxwright.lab.hosts import HostRequest
-from boxwright.lab.lifecycle import HostStatus, LabStatus, down, status, up
+from boxwright.lab.lifecycle import HostStatus, LabStatus, control_depot, down, status, up
 
-__all__ = ["HostRequest", "HostStatus", "LabStatus", "down", "status", "up"]
+__all__ = ["HostRequest", "HostStatus", "LabStatus", "control_depot", "down", "status", "up"]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from boxwright import lab
 from boxwright.errors import UserError
 from boxwright.lab import images, rigs
+from boxwright.lab.depot import SERVICES
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -17,9 +18,12 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command == "up":
-            lab.up([lab.HostRequest(name, rig=options.rig, suite=options.suite) for name in options.names], report=_say)
+            requests = [lab.HostRequest(name, rig=options.rig, suite=options.suite) for name in options.names]
+            lab.up(requests, report=_say)
         elif options.command == "down":
             lab.down(options.names or None, report=_say, cache=options.cache)
+        elif options.command == "depot":
+            lab.control_depot(options.action, options.service)
         else:
             found = lab.status()
             print(json.dumps(found.to_json(), indent=2) if options.json else found.table())
@@ -42,10 +46,13 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="have these simulated hosts run")
     up.add_argument("names", nargs="+", metavar="NAME")
     up.add_argument("--rig", default="rtx5090", choices=rigs.names(), help="the cards (default: %(default)s)")
-    up.add_argument("--suite", default="trixie", choices=images.SUITES, help="the Debian release (%(default)s)")
+    up.add_argument("--suite", default="trixie", choices=images.SUITES, help="Debian release (%(default)s)")
     down = commands.add_parser("down", help="remove these hosts; without names, the whole lab")
     down.add_argument("names", nargs="*", metavar="NAME")
     down.add_argument("--cache", action="store_true", help="remove the cache of images and models, too")
+    depot = commands.add_parser("depot", help="stop or start one service of the depot, to see what its loss does")
+    depot.add_argument("action", choices=("start", "stop", "restart"))
+    depot.add_argument("service", choices=sorted(SERVICES))
     status = commands.add_parser("status", help="show what runs")
     status.add_argument("--json", action="store_true")
     return parser

@@ -2,4 +2,165 @@
 
 from __future__ import annotations
 
-ALIAS = "depot.boxwright.lab"
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from docker.models.containers import Container
+
+from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.lab import images, machine
+from boxwright.lab.docker import run_in
+from boxwright.lab.machine import Machine
+from boxwright.lab.payload import Payload
+from boxwright.lab.state import LABEL_RECIPE, ROLE_DEPOT, Lab, Report, State
+
+NAME, ALIAS = "depot", "depot.boxwright.lab"
+SERVERS = Path(__file__).with_name("store") / "servers"
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service of the depot. port: inside; path: a request that it answers when it is up."""
+
+    name: str
+    port: int
+    path: str
+    description: str
+    command: str
+
+
+SERVICES = {service.name: service for service in (
+    Service("www", 80, "/simple/", "Package repositories and the wheel index",
+            "/usr/bin/python3 -m servers.www --port 80 --mount /=/srv/www --mount /simple=/srv/wheels "
+            "--control /srv/control/www.json --log /srv/log/www.jsonl"),
+    Service("hub", 8300, "/", "The model hub",
+            "/usr/bin/python3 -m servers.hub --port 8300 --root /srv/models "
+            "--control /srv/control/hub.json --log /srv/log/hub.jsonl"),
+    Service("registry", 5000, "/v2/", "The container registry",
+            "/usr/bin/docker-registry serve /etc/docker/registry/lab.yml"),
+)}
+READY_TIMEOUT = 30
+
+REGISTRY_CONFIGURATION = """\
+version: 0.1
+log: {level: warn}
+storage:
+  filesystem: {rootdirectory: /srv/registry}
+  delete: {enabled: true}
+http: {addr: ":5000"}
+"""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """What the depot serves. www: the package repositories; wheels: the wheel index; models: of the hub."""
+
+    www: Path
+    wheels: Path
+    models: Path
+
+
+def ensure(client: docker.DockerClient, lab: Lab, state: State, trees: Trees, report: Report) -> Container:
+    """The running depot, made anew when anything that it is made of changed. It may still boot."""
+    container = machine.find(client, lab, NAME)
+    image = images.ensure_depot_image(client, lab, report)
+    control, log, registry = lab.directory / "depot" / "control", lab.directory / "depot" / "log", lab.cache / "registry"
+    for directory in (control, log, registry):
+        directory.mkdir(parents=True, exist_ok=True)
+    files = [_unit(service) for service in SERVICES.values()]
+    files.append(Payload.text("/etc/docker/registry/lab.yml", REGISTRY_CONFIGURATION))
+    wanted = Machine(
+        name=NAME, role=ROLE_DEPOT, image=image, address=state.depot_address, aliases=(ALIAS,), labels={},
+        binds={"/srv/www": (trees.www, False), "/srv/wheels": (trees.wheels, False),
+               "/srv/models": (trees.models, False), "/srv/registry": (registry, True),
+               "/srv/control": (control, False), "/srv/log": (log, True), "/opt/depot/servers": (SERVERS, False)},
+        ports={service.port: state.ports[service.name] for service in SERVICES.values()})
+    recipe = wanted.digest(files)
+    if container is not None and (container.labels.get(LABEL_RECIPE) != recipe or container.status == "created"):
+        container.remove(force=True, v=True)
+        container = None
+    if container is None:
+        labels = lab.labels(role=ROLE_DEPOT, name=NAME, recipe=recipe)
+        container = machine.create(client, lab, Machine(**{**vars(wanted), "labels": labels}), files)
+    if container.status != "running":
+        machine.start(client, lab, container, wanted)
+    return container
+
+
+def prepare(container: Container, state: State, report: Report) -> None:
+    """Wait until every service of the depot answers. Raises UserError with the journal's last lines otherwise."""
+    machine.wait(container, NAME, report)
+    for service in SERVICES.values():
+        deadline = time.monotonic() + READY_TIMEOUT
+        while not _answers(state.ports[service.name], service.path):
+            if time.monotonic() > deadline:
+                _, journal = run_in(container, ["journalctl", "-u", service.name, "-n", "8", "-o", "cat", "--no-pager"])
+                raise UserError(f"the depot's {service.name} does not answer at 127.0.0.1:{state.ports[service.name]}",
+                                why=journal.replace("\n", "\n  ") or None,
+                                ways_out=(f"docker exec {container.name} systemctl status {service.name}",))
+            time.sleep(0.1)
+
+
+def control(client: docker.DockerClient, lab: Lab, action: str, name: str) -> None:
+    """Start or stop one service of the depot, as a test of a fault needs it. Raises UserError when it cannot."""
+    if name not in SERVICES:
+        raise UserError(f"the depot has no service {name!r}", ways_out=("one of: " + ", ".join(SERVICES),),
+                        status=EXIT_BAD_INPUT)
+    container = machine.find(client, lab, NAME)
+    if container is None or container.status != "running":
+        raise UserError("the depot is not up", ways_out=("python -m boxwright.lab up NAME",))
+    status, output = run_in(container, ["systemctl", action, f"{name}.service"])
+    if status:
+        raise UserError(f"the depot's {name} could not be told to {action}", why=output)
+
+
+def choose_ports(state: State) -> None:
+    """Give every service a port on 127.0.0.1: the one it had where that is free, else any free one."""
+    for name in SERVICES:
+        kept = state.ports.get(name, 0)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", kept))
+                state.ports[name] = probe.getsockname()[1]
+                continue
+            except OSError:
+                pass
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            state.ports[name] = probe.getsockname()[1]
+
+
+def _unit(service: Service) -> Payload:
+    """The service's unit. It runs as the user whose directories it writes, so that the user can remove them."""
+    return Payload.text(f"/etc/systemd/system/{service.name}.service", f"""\
+[Unit]
+Description={service.description}
+
+[Service]
+ExecStart={service.command}
+Environment=PYTHONPATH=/opt/depot PYTHONDONTWRITEBYTECODE=1 OTEL_TRACES_EXPORTER=none
+User={os.getuid()}
+Group={os.getgid()}
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+Restart=on-failure
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+""")
+
+
+def _answers(port: int, path: str) -> bool:
+    """Whether an HTTP server answers anything at all on a port of 127.0.0.1."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.settimeout(5)
+            connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {ALIAS}\r\n\r\n".encode())
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False

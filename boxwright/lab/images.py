@@ -24,7 +24,7 @@ from docker.errors import DockerException, ImageNotFound
 from docker.models.containers import Container
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.lab.docker import quick_client
+from boxwright.lab.docker import engine, quick_client
 from boxwright.lab.payload import Payload, archive
 from boxwright.lab.programs import can_be_root, find, program
 from boxwright.lab.state import Lab, Report, Stopwatch, locked
@@ -41,6 +41,9 @@ HOST_PACKAGES = (
 #: Seconds that making an image may take, and that a registry has to answer whether it has an image.
 MAKE_TIMEOUT, REGISTRY_TIMEOUT = 1200, 10
 CHUNK = 1 << 20
+
+#: Writes the root directory of an image to the path it is given.
+Maker = Callable[[Path], None]
 
 
 @dataclass(frozen=True)
@@ -100,29 +103,39 @@ def ensure_depot_image(client: docker.DockerClient, lab: Lab, report: Report) ->
     return _ensure(client, lab, recipe, report, make)
 
 
-def _ensure(client: docker.DockerClient, lab: Lab, recipe: Recipe, report: Report,
-            make: Callable[[Path], None]) -> str:
+def root(recipe: Recipe, report: Report) -> Path:
+    """The root directory that a recipe without base makes, as a tar archive in the cache."""
+    lab = Lab.here()
+    return _root(lab, recipe, report, lambda target: _make_base(engine(report), lab, recipe, target, report))
+
+
+def _ensure(client: docker.DockerClient, lab: Lab, recipe: Recipe, report: Report, make: Maker) -> str:
     tag = recipe.tag(lab)
     try:
         client.images.get(tag)
-        return tag
     except ImageNotFound:
-        pass
-    target = recipe.file(lab.cache)
-    with locked(target.with_suffix(".lock"), report, f"making image {recipe.name}"):
-        if not target.exists():
-            watch = Stopwatch()
-            for left in target.parent.glob(f"{target.stem}.*.*"):  # of a run that was killed
-                left.unlink()
-            temporary = target.with_suffix(f".{os.getpid()}.tmp")
-            try:
-                make(temporary)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-            report(f"lab: image {recipe.name} made in {watch}")
-        _load(client, lab, recipe, target, tag)
+        _load(client, lab, recipe, _root(lab, recipe, report, make), tag)
     return tag
+
+
+def _root(lab: Lab, recipe: Recipe, report: Report, make: Maker) -> Path:
+    target = recipe.file(lab.cache)
+    if target.exists():
+        return target
+    with locked(target.with_suffix(".lock"), report, f"making image {recipe.name}"):
+        if target.exists():
+            return target
+        for left in target.parent.glob(f"{target.stem}.*.*"):  # of a run that was killed
+            left.unlink()
+        watch = Stopwatch()
+        temporary = target.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            make(temporary)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        report(f"lab: image {recipe.name} made in {watch}")
+    return target
 
 
 def _load(client: docker.DockerClient, lab: Lab, recipe: Recipe, file: Path, tag: str) -> None:

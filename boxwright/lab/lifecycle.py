@@ -14,15 +14,17 @@ from typing import Any
 import docker
 import requests
 from docker.errors import APIError
+from docker.models.containers import Container
 
 from boxwright.errors import UserError
-from boxwright.lab import hosts, images, machine, network, ssh
+from boxwright.lab import depot, hosts, images, machine, network, ssh
 from boxwright.lab.docker import engine
 from boxwright.lab.hosts import HostRequest
 from boxwright.lab.state import LABEL, LABEL_NAME, LABEL_ROLE, ROLE_HOST, Lab, Report, State, Stopwatch, locked
+from boxwright.lab.supply import Supply
 
 #: The lock file of the lab's inventory, which records what was resolved for hosts that are gone with the lab.
-LOCK_FILE = Path("inventory/lab/boxwright.lock.json")
+LOCK_FILE = Path("inventory/lab/.boxwright.lock.json")
 
 
 @dataclass(frozen=True)
@@ -73,34 +75,53 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
     """
     for request in requested:
         request.check()
+    watch = Stopwatch()
     lab = Lab.here()
     _check_null_device()
     client = engine(report)
     lab.directory.mkdir(exist_ok=True)
-    with locked(lab.directory / "lock", report, "with this lab"):
-        state = State.load(lab)
-        hosts.adopt(client, lab, state)
-        for request in requested:
-            hosts.check_against(state, request)
-        network.ensure(client, lab, state, report)
-        ssh.ensure_key(lab, report)
-        for suite in dict.fromkeys(request.suite for request in requested):
-            images.ensure_host_image(client, lab, suite, report)
-        watch = Stopwatch()
-        containers = {}
-        for request in requested:
-            containers[request.name] = hosts.ensure(client, lab, state, request, report)
-            state.save(lab)
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            waits = [pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()]
-            for wait in waits:
-                wait.result()
-        ssh.configure(lab, {name: host.address for name, host in state.hosts.items()})
+    with ThreadPoolExecutor(max_workers=len(requested) + 4) as pool:
+        supply = Supply.start(pool, lab, report)
+        with locked(lab.directory / "lock", report, "with this lab"):
+            state, containers = _start_hosts(client, lab, requested, report)
+        # The depot is waited for under a lock of its own: others can have hosts while its trees are made.
+        ready = [pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()]
+        with locked(lab.directory / "depot.lock", report, "with this lab's depot"):
+            depot.prepare(depot.ensure(client, lab, state, supply.trees(), report), state, report)
+            supply.push(lab, f"http://127.0.0.1:{state.ports['registry']}", report)
+        for host in ready:
+            host.result()
+    for request in requested:
+        report(f"lab: {request.name} ({request.rig}, {request.suite}) is up at {state.hosts[request.name].address}")
+    report(f"lab: ready in {watch}")
+    return state
+
+
+def control_depot(action: str, service: str) -> None:
+    """Start, stop or restart one service of the depot (www, hub, registry), to see what its loss does."""
+    depot.control(engine(print, start=False), Lab.here(), action, service)
+
+
+def _start_hosts(client: docker.DockerClient, lab: Lab, requested: Sequence[HostRequest],
+                 report: Report) -> tuple[State, dict[str, Container]]:
+    """Start the hosts with all that they need to boot; the state is written before and after."""
+    state = State.load(lab)
+    hosts.adopt(client, lab, state)
+    for request in requested:
+        hosts.check_against(state, request)
+    network.ensure(client, lab, state, report)
+    running = machine.find(client, lab, depot.NAME)
+    if running is None or running.status != "running":
+        depot.choose_ports(state)
+    ssh.ensure_key(lab, report)
+    for suite in dict.fromkeys(request.suite for request in requested):
+        images.ensure_host_image(client, lab, suite, report)
+    containers = {}
+    for request in requested:
+        containers[request.name] = hosts.ensure(client, lab, state, request, report)
         state.save(lab)
-        for request in requested:
-            report(f"lab: {request.name} ({request.rig}, {request.suite}) is up at {state.hosts[request.name].address}")
-        report(f"lab: ready in {watch}")
-        return state
+    ssh.configure(lab, {name: host.address for name, host in state.hosts.items()})
+    return state, containers
 
 
 def down(names: Sequence[str] | None = None, report: Report = print, *, cache: bool = False) -> None:

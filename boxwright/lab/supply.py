@@ -1,0 +1,92 @@
+"""What the depot serves, made in the cache: package repositories, wheels, models, and the engine's image."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from boxwright.lab.depot import Trees
+from boxwright.lab.state import Lab, Report, Stopwatch, locked
+
+try:
+    from boxwright.lab.gpu import repository
+except ImportError:  # until that part is there
+    class repository:
+        @staticmethod
+        def build(target): pass
+try:
+    from boxwright.lab import store
+    from boxwright.lab.store import StoreTree, engine_image
+except ImportError:  # until that part is there
+    class StoreTree:
+        pass
+    class store:
+        @staticmethod
+        def build(cache, report):
+            t = StoreTree(); t.wheels = cache / "none"; t.models = cache / "none"; t.wheels.mkdir(parents=True, exist_ok=True); return t
+    class engine_image:
+        @staticmethod
+        def build(cache, report): pass
+        @staticmethod
+        def push(url, cache, report): pass
+
+GPU_SOURCES = Path(__file__).with_name("gpu")
+
+
+@dataclass(frozen=True)
+class Supply:
+    """The trees in the making. engine_image: done when the image can be pushed."""
+
+    packages: Future[Path]
+    store: Future[StoreTree]
+    engine_image: Future[None]
+
+    @classmethod
+    def start(cls, pool: ThreadPoolExecutor, lab: Lab, report: Report) -> Supply:
+        """Begin to make what is missing; the engine's image first, since it takes the longest."""
+        return cls(engine_image=pool.submit(engine_image.build, lab.cache, report),
+                   store=pool.submit(store.build, lab.cache, report),
+                   packages=pool.submit(package_tree, lab, report))
+
+    def trees(self) -> Trees:
+        """The trees that the depot mounts, waited for."""
+        stored = self.store.result()
+        return Trees(www=self.packages.result(), wheels=stored.wheels, models=stored.models)
+
+    def push(self, lab: Lab, registry: str, report: Report) -> None:
+        """Have the engine's image in the registry at the URL `registry`."""
+        self.engine_image.result()
+        engine_image.push(registry, lab.cache, report)
+
+
+def package_tree(lab: Lab, report: Report) -> Path:
+    """The package repositories that belong to these sources of the simulated driver, made when they are missing."""
+    target = lab.cache / "www" / digest(GPU_SOURCES)
+    if target.exists():
+        return target
+    with locked(target.with_suffix(".lock"), report, "making the package repositories"):
+        if not target.exists():
+            watch = Stopwatch()
+            for left in target.parent.glob(f"{target.name}.*.tmp"):  # of a run that was killed
+                shutil.rmtree(left)
+            temporary = target.with_suffix(f".{os.getpid()}.tmp")
+            temporary.mkdir()
+            repository.build(temporary)
+            temporary.replace(target)
+            report(f"lab: package repositories made in {watch}")
+    return target
+
+
+def digest(directory: Path) -> str:
+    """Twelve hex digits that change with any source file below a directory."""
+    total = hashlib.sha256()
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            total.update(f"{path.relative_to(directory)} {path.stat().st_mode & 0o111} {len(content)}\n".encode())
+            total.update(content)
+    return total.hexdigest()[:12]
