@@ -1,4 +1,4 @@
-"""What the tests on simulated hosts share: running a verb as a user does, and looking at a host from outside."""
+"""What tests on simulated hosts share: running a verb as a user does, looking at a host from outside."""
 
 import json
 import subprocess
@@ -27,8 +27,15 @@ class Ran(NamedTuple):
 
 def run_verb(*words, timeout=1500):
     started = time.monotonic()
-    done = subprocess.run(["./invoke", *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False,
-                          timeout=timeout, stdin=subprocess.DEVNULL)  # fmt: skip
+    done = subprocess.run(
+        ["./invoke", *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+    )
     return Ran(done.returncode, done.stdout + done.stderr, done.stdout, time.monotonic() - started)
 
 
@@ -45,20 +52,37 @@ class SimulatedHost:
 
     def do(self, *argv, check=True, timeout=120):
         """Run a program as root on the host; its stdout."""
-        done = subprocess.run(["docker", "exec", self.container, *argv], capture_output=True, text=True, check=False,
-                              timeout=timeout)  # fmt: skip
+        done = subprocess.run(
+            ["docker", "exec", self.container, *argv],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
         if check and done.returncode:
             raise AssertionError(f"{self.name}: {argv} ended {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def fingerprint(self):
-        """What a run might have changed: packages, configuration, units, containers, Boxwright's own directories."""
+        """What a run might have changed: packages, configuration, units, Boxwright's own directories."""
         return {
             "packages": self.do("dpkg-query", "-W"),
-            "files": self.do("find", "/etc", "/opt", "/usr/local", "/var/lib/boxwright", "/root", "-xdev", "-type", "f",
-                             "-printf", "%p %s %T@\n", check=False),
+            "files": self.do(
+                "find",
+                "/etc",
+                "/opt",
+                "/usr/local",
+                "/var/lib/boxwright",
+                "/root",
+                "-xdev",
+                "-type",
+                "f",
+                "-printf",
+                "%p %s %T@\n",
+                check=False,
+            ),
             "modules": self.do("ls", "/sys/module"),
-        }  # fmt: skip
+        }
 
     def restart(self):
         """Boot anew, as a reboot does."""
@@ -79,7 +103,7 @@ def simulated():
 
 @pytest.fixture
 def over_lab(tmp_path):
-    """Inventories for a lab host whose variables are the lab's, with some replaced: returns --inventory words."""
+    """Inventories for a lab host: the lab's variables, with some replaced. Returns --inventory words."""
 
     def build(host, **variables):
         directory = tmp_path / "over"

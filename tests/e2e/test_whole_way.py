@@ -7,6 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -142,8 +143,9 @@ def test_everything_comes_back_after_a_reboot(box, address, key):
     assert status == 200
     assert "Paris" in json.loads(text)["choices"][0]["message"]["content"]
     assert box.do("nvidia-smi", "--query-gpu=persistence_mode,power.limit", "--format=csv,noheader") == locked
-    assert "gpuClkMax 2400" in box.do("cat", "/run/boxwright/gpu-tuning.json", "/run/lab-gpu/state.json") or \
-        "2400" in box.do("cat", "/run/lab-gpu/state.json")  # fmt: skip
+    assert "gpuClkMax 2400" in box.do(
+        "cat", "/run/boxwright/gpu-tuning.json", "/run/lab-gpu/state.json"
+    ) or "2400" in box.do("cat", "/run/lab-gpu/state.json")
     assert (
         box.do("systemctl", "is-active", "docker.service", "boxwright-smollm2.service").split()
         == ["active"] * 2
@@ -152,15 +154,19 @@ def test_everything_comes_back_after_a_reboot(box, address, key):
 
 def test_readme_names_only_verbs_that_exist(verb):
     listed = verb("--list").stdout
-    for command in re.findall(r"^\./invoke (.+)$", open("README.md").read(), re.MULTILINE):
+    for command in re.findall(r"^\./invoke (.+)$", Path("README.md").read_text(), re.MULTILINE):
         assert re.search(rf"^\s+{re.escape(shlex.split(command)[0])}\b", listed, re.MULTILINE), command
 
 
 def test_lab_down_leaves_nothing(verb):
     listings = (("ps", "-aq"), ("network", "ls", "-q"), ("volume", "ls", "-q"), ("images", "-q"))
-    identity = json.loads(open(".lab/state.json").read())["id"]
+    identity = json.loads(Path(".lab/state.json").read_text())["id"]
     assert verb("lab.down").status == 0
     for words in listings:
-        done = subprocess.run(["docker", *words, "--filter", f"label=boxwright.lab={identity}"], capture_output=True,
-                              text=True, check=True)  # fmt: skip
+        done = subprocess.run(
+            ["docker", *words, "--filter", f"label=boxwright.lab={identity}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert done.stdout == "", words

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
-from typing import Dict, List, NamedTuple, Optional
+from typing import BinaryIO, Dict, NamedTuple, Optional, Sequence
 
 
 class Result(NamedTuple):
@@ -22,29 +23,41 @@ class Result(NamedTuple):
 
 
 def run(
-    argv: List[str], timeout: float = 60, env: Optional[Dict[str, str]] = None, stdin: Optional[str] = None
+    argv: Sequence[str], timeout: float = 60, env: Optional[Dict[str, str]] = None, stdin: Optional[str] = None
 ) -> Result:
-    """Run `argv` (no shell) for at most `timeout` seconds, with the C locale so that output can be parsed."""
+    """Run `argv` (no shell) for at most `timeout` seconds, with the C locale so that output can be parsed.
+
+    A program that hangs in the kernel, as nvidia-smi does on a wedged card, cannot be killed: neither it nor
+    children that hold its output are waited for once the time is over. rc 126: it could not be started.
+    """
     merged = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="C")
     merged.update(env or {})
-    try:
-        done = subprocess.run(
-            argv,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            input=stdin,
-            env=merged,
-            timeout=timeout,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-            **({} if stdin is not None else {"stdin": subprocess.DEVNULL}),
-        )
-    except FileNotFoundError:
-        return Result(127, "", "%s: not found" % argv[0])
-    except subprocess.TimeoutExpired:
-        return Result(124, "", "%s: no answer within %g s" % (argv[0], timeout))
-    return Result(done.returncode, done.stdout, done.stderr)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
+        given.write((stdin or "").encode("utf-8"))
+        given.seek(0)
+        try:
+            process = subprocess.Popen(
+                list(argv), stdin=given, stdout=out, stderr=err, env=merged, start_new_session=True
+            )
+        except FileNotFoundError:
+            return Result(127, "", "%s: not found" % argv[0])
+        except (OSError, ValueError) as error:
+            return Result(126, "", "%s: cannot be started: %s" % (argv[0], error))
+        try:
+            rc = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            note = ""
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except OSError as error:
+                note = " (and could not be ended: %s)" % error.strerror
+            return Result(124, "", "%s: no answer within %g s%s" % (argv[0], timeout, note))
+        return Result(rc, _whole(out), _whole(err))
+
+
+def _whole(stream: BinaryIO) -> str:
+    stream.seek(0)
+    return stream.read().decode("utf-8", "replace")
 
 
 def read(path: str) -> Optional[str]:

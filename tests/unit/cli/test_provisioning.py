@@ -1,0 +1,56 @@
+"""The line that a person copies: it survives hostile names and never holds the key."""
+
+import json
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boxwright.cli.provisioning import curl, ssh_words
+
+ENDPOINT = {"name": "q", "model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
+
+
+class Declared:
+    """An inventory with one host."""
+
+    def __init__(self, **variables):
+        self._variables = variables
+
+    def variables(self, host):
+        return self._variables
+
+
+def test_line_asks_the_endpoint():
+    line = curl("box1", ENDPOINT, [], ["mine"])
+    assert line.startswith("./invoke key --host box1 --inventory mine --header | curl -s http://192.0.2.7:8000/v1/chat")
+    assert " -H @- " in line
+
+
+def test_loopback_is_asked_on_the_box():
+    line = curl("box1", {**ENDPOINT, "loopback": True}, ["ssh", "-l", "me", "box1"], [])
+    assert " | ssh -l me box1 " in line
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_values_stay_in_their_arguments(model, prompt):
+    words = shlex.split(curl("box1", {**ENDPOINT, "model": model, "prompt": prompt}, [], []))
+    assert words[:6] == ["./invoke", "key", "--host", "box1", "--header", "|"]
+    body = json.loads(words[words.index("-d") + 1])
+    assert (body["model"], body["messages"][0]["content"]) == (model, prompt)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, ["ssh", "box1"]),
+        ({"ansible_host": "192.0.2.7", "ansible_user": "me"}, ["ssh", "-l", "me", "192.0.2.7"]),
+        (
+            {"ansible_ssh_common_args": "-F '/a b/ssh_config'", "ansible_port": 2222},
+            ["ssh", "-F", "/a b/ssh_config", "-p", "2222", "box1"],
+        ),
+    ],
+)
+def test_ssh_words(variables, words):
+    assert ssh_words("box1", Declared(**variables)) == words
