@@ -1,0 +1,1 @@
+"""What the depot holds: a model hub, models, the engine image, wheels."""
