@@ -1,6 +1,6 @@
 """The lock file beside an inventory: what was resolved, so that the same lock gives the same box.
 
-`boxwright.lock.json` holds, a host and a deployment, the commit of the weights and the digest of the image,
+`.boxwright.lock.json` holds, a host and a deployment, the commit of the weights and the digest of the image,
 each with the name it was resolved from: an entry counts only as long as the declaration still says that name.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 
-FILE_NAME = "boxwright.lock.json"
+FILE_NAME = ".boxwright.lock.json"
 FORMAT = 1
 
 
