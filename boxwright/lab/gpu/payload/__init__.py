@@ -1,0 +1,1 @@
+"""Code that runs on simulated hosts, in place of hardware, kernel and driver."""

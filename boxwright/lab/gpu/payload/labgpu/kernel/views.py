@@ -1,0 +1,48 @@
+"""Directories of /sys and /proc laid over the machine's own, so that this host alone sees its simulated cards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Callable
+
+from .. import files, paths
+
+KEPT = paths.at("/run/lab-gpu/real")
+
+
+def cover(target: str, hidden: Callable[[str], bool]) -> None:
+    """Lay an empty writable directory over `target` and link back what the machine shows there.
+
+    hidden: tells of a name of the machine (its own cards, its own driver) that this host must not see.
+    Raises subprocess.CalledProcessError when the host may not mount.
+    """
+    if not paths.ON_HOST or os.path.ismount(target):
+        os.makedirs(target, exist_ok=True)
+        return
+    existing = target
+    while not os.path.isdir(existing):
+        existing = os.path.dirname(existing)
+    kept = os.path.join(KEPT, existing.strip("/").replace("/", "-"))
+    os.makedirs(kept, exist_ok=True)
+    mount("--bind", existing, kept)
+    mount("-t", "tmpfs", "-o", "mode=755,nosuid,nodev,noexec", "lab-gpu", existing)
+    for name in os.listdir(kept):
+        if not (existing == target and hidden(os.path.join(kept, name))):
+            os.symlink(os.path.join(kept, name), os.path.join(existing, name))
+    os.makedirs(target, exist_ok=True)
+
+
+def mount(*arguments: str) -> None:
+    """Run mount(8)."""
+    subprocess.run(["mount", *arguments], check=True, timeout=30)
+
+
+def machine_card(device: str) -> bool:
+    """Whether a directory of /sys/bus/pci/devices is a display device of the machine itself."""
+    return (files.read(os.path.join(device, "class")) or "").startswith("0x03")
+
+
+def machine_driver(module: str) -> bool:
+    """Whether a directory of /sys/module belongs to a graphics driver of the machine itself."""
+    return os.path.basename(module).startswith(("nvidia", "nouveau"))

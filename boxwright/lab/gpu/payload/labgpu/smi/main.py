@@ -1,0 +1,97 @@
+"""The command line of nvidia-smi."""
+
+from __future__ import annotations
+
+import sys
+from typing import Dict, List, Optional
+
+from . import change, details, listing, query, topology
+from .driver import Driver, Failure, connect, select
+
+HELP = """NVIDIA System Management Interface -- v{version}
+
+NVSMI provides monitoring information for Tesla and select Quadro devices.
+This is the simulated one of a lab host: it knows -L, -q [-x] [-d TYPE], -i, --version, --query-gpu, --query-compute-apps,
+--format, topo -m, topo -p2p, nvlink -s, -pm, -lgc, -rgc, -lmc, -rmc, -pl and --error-on-warning.
+"""
+#: Options with a value: every spelling, and what it means.
+VALUED = {
+    "-i": "id", "--id": "id", "-d": "display", "--display": "display", "--format": "format", "-f": "file",
+    "--query-gpu": "query-gpu", "--query-compute-apps": "query-apps", "-pm": "persistence",
+    "--persistence-mode": "persistence", "-lgc": "lock", "--lock-gpu-clocks": "lock", "-lmc": "memory-lock",
+    "--lock-memory-clocks": "memory-lock", "-pl": "power", "--power-limit": "power", "-l": "loop"}
+PLAIN = {
+    "-L": "list", "--list-gpus": "list", "-q": "query", "--query": "query", "-x": "xml", "--xml-format": "xml",
+    "-u": "unit", "--version": "version", "-rgc": "unlock", "--reset-gpu-clocks": "unlock", "-rmc": "memory-unlock",
+    "--reset-memory-clocks": "memory-unlock", "--error-on-warning": "error-on-warning", "-eow": "error-on-warning"}
+CHANGES = ("persistence", "lock", "unlock", "memory-lock", "memory-unlock", "power")
+
+
+def main(library: str, arguments: Optional[List[str]] = None) -> int:
+    """Run nvidia-smi for a library of that driver version; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if {"-h", "--help"} & set(arguments[:1]):
+        print(HELP.format(version=library))
+        return 0
+    try:
+        driver = connect(library)
+        return _dispatch(driver, arguments)
+    except Failure as failure:
+        print(failure)
+        return failure.status
+
+
+def _parse(arguments: List[str]) -> Dict[str, str]:
+    found: Dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        if option in VALUED:
+            if not equals:
+                if not rest:
+                    raise Failure(255, "ERROR: Option %s is missing its value. Please run 'nvidia-smi -h' for help.\n"
+                                  % option)
+                value = rest.pop(0)
+            found[VALUED[option]] = value
+        elif word in PLAIN:
+            found[PLAIN[word]] = ""
+        else:
+            raise Failure(2, "ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'.\n" % word)
+    return found
+
+
+def _dispatch(driver: Driver, arguments: List[str]) -> int:
+    if arguments[:1] == ["topo"]:
+        return _topo(driver, arguments[1:])
+    if arguments[:1] == ["nvlink"]:
+        options = arguments[1:]
+        wanted = options[options.index("-i") + 1] if "-i" in options[:-1] else None
+        return topology.nvlink(driver, select(driver, wanted))
+    options = _parse(arguments)
+    changes = [name for name in CHANGES if name in options]
+    if len(changes) > 1:
+        raise Failure(2, "Input combination for device modification is not valid.")
+    if "list" in options:
+        return listing.cards(driver)
+    if "version" in options:
+        return listing.versions(driver)
+    cards = select(driver, options.get("id"))
+    if changes:
+        return change.apply(cards, changes[0], options[changes[0]], "error-on-warning" in options)
+    if "query-gpu" in options:
+        return query.gpus(driver, cards, options["query-gpu"], options.get("format"))
+    if "query-apps" in options:
+        return query.apps(driver, cards, options["query-apps"], options.get("format"))
+    if "query" in options or "xml" in options:
+        return details.show(driver, cards, options.get("display"), "xml" in options)
+    return listing.table(driver, cards)
+
+
+def _topo(driver: Driver, arguments: List[str]) -> int:
+    if arguments == ["-m"] or arguments == ["--matrix"]:
+        return topology.matrix(driver)
+    if len(arguments) == 2 and arguments[0] in ("-p2p", "--p2pstatus") and arguments[1] in ("r", "w", "n", "a", "p"):
+        return topology.peers(driver, arguments[1])
+    raise Failure(2, "ERROR: Option %s is not recognized. Please run 'nvidia-smi topo -h'.\n"
+                  % (arguments[0] if arguments else "topo"))
