@@ -10,8 +10,9 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils.apt import LockTimeout, environment, reasons, wait_for_locks
+from ansible.module_utils.apt_sources import list_pattern, pins_text, sha1_policy, source_text, without
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.command import Result, read, run, write
+from ansible.module_utils.command import Result, run
 from ansible.module_utils.openpgp import KeyringError, dearmor, fingerprints, normal
 from ansible.module_utils.web import Reader, WebError
 
@@ -21,6 +22,7 @@ short_description: A signed third-party apt source, with its key and its pins, i
 description:
   - Keeps the keyring (C(/etc/apt/keyrings/NAME.gpg)), the source (C(/etc/apt/sources.list.d/NAME.sources),
     deb822 with Signed-By) and the pins (C(/etc/apt/preferences.d/NAME.pref)), then reads the source's lists.
+  - Other definitions of the same address are switched off (and on again with state absent).
   - When apt cannot use the new source, everything is put back as it was and apt's reason is the error.
   - In check mode the key and the lists are fetched into a temporary directory, so that a wrong address shows.
 options:
@@ -36,6 +38,10 @@ options:
     type: list
     elements: str
     default: []
+  allow_sha1:
+    description: "Whether keys bound by SHA-1 are taken; apt 3 refuses them for all sources since 2026-02-01."
+    type: bool
+    default: false
   pins:
     description: "Pins as in apt_preferences."
     type: list
@@ -59,66 +65,146 @@ HINTS = {
     "tls": " (a private CA belongs into /usr/local/share/ca-certificates; a wrong clock has the same effect)",
     "not-found": " (wrong address, or a distribution that the vendor does not serve)",
 }
-HEADER = "# Kept by Boxwright; edits are overwritten.\n"
+SHA1_HINT = (
+    "\nThe repository's key is bound by SHA-1, which this release of apt no longer trusts: use a repository "
+    "with a newer key, or allow SHA-1 for it"
+)
+
+Files = Dict[str, Optional[bytes]]
 
 
 class SourceError(Exception):
     """The source cannot be made true; the text says why. Nothing was left changed."""
 
 
-def paths(name: str) -> Dict[str, str]:
-    """Where the parts of the source lie."""
-    return {
-        "keyring": "%s/etc/apt/keyrings/%s.gpg" % (ROOT, name),
-        "source": "%s/etc/apt/sources.list.d/%s.sources" % (ROOT, name),
-        "pins": "%s/etc/apt/preferences.d/%s.pref" % (ROOT, name),
-    }
+class Source:
+    """One source on this host: what its files hold and what they should hold, by path."""
 
+    def __init__(self, params: Dict[str, Any]) -> None:
+        self.params, name = params, params["name"]
+        self.keyring = "%s/etc/apt/keyrings/%s.gpg" % (ROOT, name)
+        self.source = "%s/etc/apt/sources.list.d/%s.sources" % (ROOT, name)
+        self.pins = "%s/etc/apt/preferences.d/%s.pref" % (ROOT, name)
+        self.policy = "%s/etc/crypto-policies/back-ends/apt-sequoia.config" % ROOT
+        self.policy_default = "%s/usr/share/apt/default-sequoia.config" % ROOT
+        self.backups = "%s/var/lib/boxwright/sources/%s" % (ROOT, name)
 
-def source_text(params: Dict[str, Any], keyring: str) -> str:
-    """The deb822 file. The key's address stands in it, so that a changed address is seen."""
-    lines = [
-        HEADER + "# Key: %s" % params["key_url"],
-        "Types: deb",
-        "URIs: " + " ".join(params["uris"]),
-        "Suites: " + " ".join(params["suites"]),
-    ]
-    if params["components"]:
-        lines.append("Components: " + " ".join(params["components"]))
-    if params["architectures"]:
-        lines.append("Architectures: " + " ".join(params["architectures"]))
-    return "\n".join([*lines, "Signed-By: " + keyring]) + "\n"
+    def desired(self) -> Files:
+        """What each file should hold; None for no file. Raises SourceError."""
+        if self.params["state"] == "absent":
+            return {self.keyring: None, self.source: None, self.pins: None, **self.restored()}
+        pins = pins_text(self.params["pins"])
+        return {
+            self.keyring: self.wanted_keyring(),
+            self.source: source_text(self.params, self.keyring[len(ROOT) :]).encode(),
+            self.pins: None if pins is None else pins.encode(),
+            **self.sha1(),
+            **self.others(),
+        }
 
+    def wanted_keyring(self) -> bytes:
+        """The keyring that is there, if it is the declared one; else the one at its address."""
+        present, source = read_bytes(self.keyring), read_bytes(self.source) or b""
+        if present is not None and ("# Key: %s\n" % self.params["key_url"]).encode() in source:
+            with contextlib.suppress(SourceError):
+                return checked_keyring(present, self.params["fingerprints"], self.keyring)
+        url = self.params["key_url"]
+        try:
+            answer = Reader(timeout=30, deadline=60, proxy=self.params["proxy"] or "").get(
+                url, limit=KEY_LIMIT
+            )
+        except WebError as error:
+            hint = HINTS.get(error.kind, "")
+            raise SourceError("the signing key %s cannot be fetched: %s%s" % (url, error, hint)) from None
+        return checked_keyring(answer.body, self.params["fingerprints"], url)
 
-def pins_text(pins: List[Dict[str, Any]]) -> Optional[str]:
-    """The preferences file, or None where nothing is pinned."""
-    if not pins:
-        return None
-    records = [
-        "Package: %s\nPin: %s\nPin-Priority: %d\n" % (" ".join(pin["packages"]), pin["pin"], pin["priority"])
-        for pin in pins
-    ]
-    return HEADER + "\n" + "\n".join(records)
+    def sha1(self) -> Files:
+        """apt's policy file with SHA-1 allowed, where that is asked for and apt has such a policy."""
+        text = read_bytes(self.policy) or read_bytes(self.policy_default)
+        policy = sha1_policy(text.decode()) if self.params["allow_sha1"] and text else None
+        return {} if policy is None else {self.policy: policy.encode()}
 
+    def others(self) -> Files:
+        """Files of others that define the same address, with that switched off, and backups of them."""
+        files: Files = {}
+        directory = "%s/etc/apt/sources.list.d" % ROOT
+        for path in ["%s/etc/apt/sources.list" % ROOT, *sorted(glob.glob(directory + "/*"))]:
+            data = read_bytes(path) if path.endswith((".list", ".sources")) and path != self.source else None
+            if data is None:
+                continue
+            changed = without(data.decode("utf-8", "replace"), path.endswith(".sources"), self.params["uris"])
+            if changed.encode() != data:
+                files[path] = changed.encode()
+                files[self.backups + "/" + os.path.basename(path)] = data
+        return files
 
-def list_pattern(uri: str) -> str:
-    """Glob for the package lists that apt keeps of `uri` (apt's URItoFileName)."""
-    name = uri.split("://", 1)[-1].split("@")[-1].rstrip("/").replace("_", "%5f").replace("/", "_")
-    return "%s/var/lib/apt/lists/%s_*Release" % (ROOT, glob.escape(name))
+    def restored(self) -> Files:
+        """The files of others as they were, unless somebody has edited them since; their backups go."""
+        files: Files = {}
+        ours = read_bytes(self.source) or b""
+        uris = [
+            word
+            for line in ours.decode().splitlines()
+            if line.startswith("URIs:")
+            for word in line.split()[1:]
+        ]
+        for backup in sorted(glob.glob(glob.escape(self.backups) + "/*")):
+            name, data = os.path.basename(backup), read_bytes(backup) or b""
+            place = "%s/etc/apt/%s%s" % (ROOT, "" if name == "sources.list" else "sources.list.d/", name)
+            switched_off = without(data.decode("utf-8", "replace"), name.endswith(".sources"), uris).encode()
+            files[backup] = None
+            if read_bytes(place) == switched_off:
+                files[place] = data
+        return files
 
+    def lists_are_there(self) -> bool:
+        """Whether apt has read the source at least once."""
+        return all(glob.glob(list_pattern(ROOT, uri)) for uri in self.params["uris"])
 
-def lists_are_there(uris: List[str]) -> bool:
-    """Whether apt has read the source at least once."""
-    return all(glob.glob(list_pattern(uri)) for uri in uris)
+    def apply(self, before: Files, after: Files) -> Tuple[bool, Optional[str]]:
+        """Write, let apt read it, put everything back if it cannot.
 
+        Whether lists were read, and who was waited for. Raises SourceError.
+        """
+        present = self.params["state"] == "present"
+        changed = [path for path in after if before[path] != after[path] and path != self.pins]
+        reread = present and (bool(changed) or not self.lists_are_there())
+        try:
+            waited_for = wait_for_locks(self.params["lock_timeout_s"]) if reread else None
+        except LockTimeout as error:
+            raise SourceError("the package lists cannot be read now: %s" % error) from None
+        try:
+            write_all(after)
+            if reread:
+                self.must(update(self.source, self.params), "the sources are as they were")
+            if present and before != after:
+                self.must(all_sources_parse(), "the sources are as they were")
+        except BaseException:
+            write_all(before)
+            raise
+        return reread, waited_for
 
-def read_bytes(path: str) -> Optional[bytes]:
-    """A file's bytes, or None where there is none."""
-    try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    def try_out(self, after: Files) -> None:
+        """Fetch the source's lists into a temporary directory. Raises SourceError."""
+        place = tempfile.mkdtemp(prefix="boxwright-apt-")
+        try:
+            os.chmod(place, 0o755)  # apt reads and fetches as the user _apt
+            os.makedirs(place + "/lists/partial")
+            policy = {place + "/policy": after[self.policy]} if self.policy in after else {}
+            source = source_text(self.params, place + "/key.gpg").encode()
+            write_all({place + "/key.gpg": after[self.keyring], place + "/try.sources": source, **policy})
+            self.must(update(place + "/try.sources", self.params, place), "nothing was changed")
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def must(self, done: Result, left: str) -> None:
+        """Raise SourceError with apt's reason if it failed."""
+        text = done.text
+        # apt-get update ends with 0 after "Failed to fetch" where its Error-Mode is unknown to it.
+        if done.rc != 0 or "Failed to fetch" in text or "\nErr:" in "\n" + text:
+            hint = SHA1_HINT if "SHA1 is not considered secure" in text else ""
+            uris = " ".join(self.params["uris"])
+            raise SourceError("apt cannot use %s, %s:\n%s%s" % (uris, left, reasons(done), hint))
 
 
 def checked_keyring(data: bytes, wanted: List[str], where: str) -> bytes:
@@ -132,141 +218,25 @@ def checked_keyring(data: bytes, wanted: List[str], where: str) -> bytes:
     strange = [one for one in found if allowed and one not in allowed]
     if strange:
         raise SourceError(
-            "the key at %s is not the expected one: it has fingerprint %s, expected %s. "
-            "If the vendor changed its key, take the new fingerprint from the vendor's documentation"
+            "the key at %s is not the expected one: it has the fingerprint %s, expected was %s. If the "
+            "vendor changed its key, take the new fingerprint from the vendor's documentation"
             % (where, ", ".join(strange), " or ".join(sorted(allowed)))
         )
     return keyring
 
 
-def wanted_keyring(params: Dict[str, Any], path: str, source: Optional[str]) -> bytes:
-    """The keyring that is there, if it is the declared one; otherwise the one fetched from its address."""
-    present = read_bytes(path)
-    if present is not None and source is not None and ("# Key: %s\n" % params["key_url"]) in source:
-        try:
-            return checked_keyring(present, params["fingerprints"], path)
-        except SourceError:
-            pass  # Damaged, or another fingerprint is declared now: the address has the last word.
-    try:
-        answer = Reader(timeout=30, deadline=60, proxy=params["proxy"] or "").get(
-            params["key_url"], limit=KEY_LIMIT
-        )
-    except WebError as error:
-        raise SourceError(
-            "the signing key %s cannot be fetched: %s%s"
-            % (params["key_url"], error, HINTS.get(error.kind, ""))
-        ) from None
-    return checked_keyring(answer.body, params["fingerprints"], params["key_url"])
-
-
-def update(source: str, params: Dict[str, Any], lists: Optional[str] = None) -> Result:
-    """Let apt read this one source (and no other); `lists`: a directory to keep its lists in, for a trial."""
-    argv = [
-        "apt-get",
-        "-q",
-        "update",
-        "-o",
-        "Dir::Etc::sourcelist=" + source,
-        "-o",
-        "Dir::Etc::sourceparts=/dev/null",
-        "-o",
-        "APT::Get::List-Cleanup=0",
-        "-o",
-        "APT::Update::Error-Mode=any",
-        "-o",
-        "Acquire::Retries=2",
-        "-o",
-        "APT::Color=0",
-    ]
-    if lists:
-        argv += [
-            "-o",
-            "Dir::State::lists=" + lists,
-            "-o",
-            "Dir::Cache::pkgcache=",
-            "-o",
-            "Dir::Cache::srcpkgcache=",
-        ]
-    return run(argv, timeout=params["timeout_s"], env=environment(params["proxy"]))
-
-
-def failed(done: Result) -> bool:
-    """apt-get update ends with 0 after "Failed to fetch" where its Error-Mode is unknown to it."""
-    text = done.text
-    return done.rc != 0 or "Failed to fetch" in text or "\nErr:" in "\n" + text
-
-
-def difference(
-    name: str, before: Dict[str, Optional[bytes]], after: Dict[str, Optional[bytes]]
-) -> List[Dict[str, str]]:
-    """Ansible's diff of the parts that change; the keyring as its fingerprints."""
-
-    def shown(part: str, data: Optional[bytes]) -> str:
-        if data is None:
-            return ""
-        if part != "keyring":
-            return data.decode("utf-8", "replace")
-        try:
-            return "\n".join(fingerprints(dearmor(data))) + "\n"
-        except KeyringError as error:
-            return "unusable: %s\n" % error
-
-    return [
-        {
-            "before_header": paths(name)[part],
-            "after_header": paths(name)[part],
-            "before": shown(part, before[part]),
-            "after": shown(part, after[part]),
-        }
-        for part in before
-        if before[part] != after[part]
-    ]
-
-
-def put(path: str, data: Optional[bytes]) -> None:
-    """Make the file hold these bytes, or be gone."""
-    if data is None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        return
-    directory = os.path.dirname(path)
-    os.makedirs(directory, mode=0o755, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".boxwright-")
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    # apt reads keyrings as the user _apt.
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-
-
-def desired(params: Dict[str, Any], files: Dict[str, str]) -> Dict[str, Optional[bytes]]:
-    """What each part should hold."""
-    if params["state"] == "absent":
-        return dict.fromkeys(files)
-    keyring = wanted_keyring(params, files["keyring"], read(files["source"]))
-    pins = pins_text(params["pins"])
-    return {
-        "keyring": keyring,
-        "source": source_text(params, files["keyring"][len(ROOT) :]).encode(),
-        "pins": None if pins is None else pins.encode(),
-    }
-
-
-def try_out(params: Dict[str, Any], after: Dict[str, Optional[bytes]]) -> None:
-    """Fetch the lists of the source into a temporary directory. Raises SourceError."""
-    place = tempfile.mkdtemp(prefix="boxwright-apt-")
-    try:
-        os.chmod(place, 0o755)  # for the user _apt
-        os.makedirs(place + "/lists/partial")
-        put(place + "/key.gpg", after["keyring"])
-        write(place + "/try.sources", source_text(params, place + "/key.gpg"))
-        done = update(place + "/try.sources", params, place + "/lists")
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    if failed(done):
-        raise SourceError("apt cannot use %s:\n%s" % (" ".join(params["uris"]), reasons(done)))
+def update(source: str, params: Dict[str, Any], trial: Optional[str] = None) -> Result:
+    """Let apt read this one source; trial: a directory that takes the lists instead."""
+    argv = ["apt-get", "-q", "update", "-o", "APT::Color=0", "-o", "Acquire::Retries=2"]
+    argv += ["-o", "Dir::Etc::sourcelist=" + source, "-o", "Dir::Etc::sourceparts=/dev/null"]
+    argv += ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any"]
+    env = environment(params["proxy"])
+    if trial:
+        argv += ["-o", "Dir::State::lists=" + trial + "/lists"]
+        argv += ["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]
+        if os.path.exists(trial + "/policy"):
+            env["SEQUOIA_CRYPTO_POLICY"] = trial + "/policy"
+    return run(argv, timeout=params["timeout_s"], env=env)
 
 
 def all_sources_parse() -> Result:
@@ -274,47 +244,64 @@ def all_sources_parse() -> Result:
     return run(["apt-get", "indextargets", "--format", "$(SITE)"], timeout=60)
 
 
-def apply(
-    params: Dict[str, Any],
-    files: Dict[str, str],
-    before: Dict[str, Optional[bytes]],
-    after: Dict[str, Optional[bytes]],
-) -> Tuple[bool, Optional[str]]:
-    """Write, let apt read it, put everything back if it cannot.
+def read_bytes(path: str) -> Optional[bytes]:
+    """A file's bytes, or None where there is none."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
-    Whether lists were read, and who was waited for. Raises SourceError.
-    """
-    reread = after["source"] is not None and (
-        before["source"] != after["source"]
-        or before["keyring"] != after["keyring"]
-        or not lists_are_there(params["uris"])
-    )
-    try:
-        waited_for = wait_for_locks(params["lock_timeout_s"]) if reread else None
-    except LockTimeout as error:
-        raise SourceError("the package lists cannot be read now: %s" % error) from None
-    try:
-        for part, path in files.items():
-            if before[part] != after[part]:
-                put(path, after[part])
-        if reread:
-            done = update(files["source"], params)
-            if not failed(done):
-                done = all_sources_parse()
-            if failed(done):
-                raise SourceError(
-                    "apt cannot use %s, the sources are as they were:\n%s"
-                    % (" ".join(params["uris"]), reasons(done))
-                )
-    except BaseException:
-        for part, path in files.items():
-            put(path, before[part])
-        raise
-    return reread, waited_for
+
+def write_all(files: Files) -> None:
+    """Make every file hold its bytes, or be gone; files that are right already are left alone."""
+    for path, data in files.items():
+        if read_bytes(path) == data:
+            continue
+        if data is None:
+            os.unlink(path)
+            continue
+        directory = os.path.dirname(path)
+        os.makedirs(directory, mode=0o755, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".boxwright-")
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)  # apt reads keyrings as the user _apt
+        os.replace(temporary, path)
+
+
+def difference(before: Files, after: Files) -> List[Dict[str, str]]:
+    """Ansible's diff of the files that change; a keyring is shown as its fingerprints."""
+
+    def shown(path: str, data: Optional[bytes]) -> str:
+        if data is None or not path.endswith(".gpg"):
+            return (data or b"").decode("utf-8", "replace")
+        try:
+            return "\n".join(fingerprints(dearmor(data))) + "\n"
+        except KeyringError as error:
+            return "unusable: %s\n" % error
+
+    return [
+        {
+            "before_header": path,
+            "after_header": path,
+            "before": shown(path, before[path]),
+            "after": shown(path, data),
+        }
+        for path, data in after.items()
+        if before[path] != data
+    ]
 
 
 def main() -> None:
     """Run the module."""
+    pin = {
+        "packages": {"type": "list", "elements": "str", "required": True},
+        "pin": {"type": "str", "required": True},
+        "priority": {"type": "int", "required": True},
+    }
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
@@ -325,16 +312,8 @@ def main() -> None:
             "architectures": {"type": "list", "elements": "str", "default": []},
             "key_url": {"type": "str", "no_log": False},
             "fingerprints": {"type": "list", "elements": "str", "default": []},
-            "pins": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "packages": {"type": "list", "elements": "str", "required": True},
-                    "pin": {"type": "str", "required": True},
-                    "priority": {"type": "int", "required": True},
-                },
-            },
+            "allow_sha1": {"type": "bool", "default": False},
+            "pins": {"type": "list", "elements": "dict", "default": [], "options": pin},
             "proxy": {"type": "str"},
             "lock_timeout_s": {"type": "int", "default": 300},
             "timeout_s": {"type": "int", "default": 180},
@@ -342,22 +321,19 @@ def main() -> None:
         required_if=[("state", "present", ("uris", "key_url"))],
         supports_check_mode=True,
     )
-    params, files = module.params, paths(module.params["name"])
-    before = {part: read_bytes(path) for part, path in files.items()}
+    source = Source(module.params)
+    reread, waited_for = False, None
     try:
-        after = desired(params, files)
-        reread, waited_for = False, None
+        after = source.desired()
+        before = {path: read_bytes(path) for path in after}
         if not module.check_mode:
-            reread, waited_for = apply(params, files, before, after)
-        elif before["source"] != after["source"] and params["state"] == "present":
-            try_out(params, after)
+            reread, waited_for = source.apply(before, after)
+        elif module.params["state"] == "present" and before[source.source] != after[source.source]:
+            source.try_out(after)
     except SourceError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg="%s: %s" % (module.params["name"], error))
     module.exit_json(
-        changed=before != after,
-        lists_read=reread,
-        waited_for=waited_for,
-        diff=difference(params["name"], before, after),
+        changed=before != after, lists_read=reread, waited_for=waited_for, diff=difference(before, after)
     )
 
 

@@ -40,6 +40,11 @@ options:
   version:
     description: "Version or glob (C(580.*)) of the packages, and of every other package that C(hold) means."
     type: str
+  alongside:
+    description: "Packages that come in the same transaction in any version, and are neither held nor kept."
+    type: list
+    elements: str
+    default: []
   hold:
     description: "Globs of further installed packages to hold; C(!glob) takes some out again, in order."
     type: list
@@ -77,6 +82,7 @@ class Group:
     def __init__(self, params: Dict[str, Any], check: bool) -> None:
         self.params, self.check = params, check
         self.wanted = parse_wanted(params["packages"], params["version"])
+        self.alongside = parse_wanted(params["alongside"], None)
         self.names = [one.name for one in self.wanted]
         self.record = Record(ROOT, params["name"])
         self.others = other_groups(ROOT, params["name"])
@@ -114,7 +120,8 @@ class Group:
 
     def due(self) -> List[Wanted]:
         """Packages that are not as declared."""
-        return [one for one in self.wanted if not one.met_by(self.packages.get(one.name))] + self.companions()
+        declared = [*self.wanted, *self.alongside]
+        return [one for one in declared if not one.met_by(self.packages.get(one.name))] + self.companions()
 
     def leaving(self) -> List[str]:
         """Installed packages that go: replaced ones, and those that we installed and are declared no more."""
@@ -296,6 +303,7 @@ def main() -> None:
             "name": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "packages": {"type": "list", "elements": "str", "default": []},
+            "alongside": {"type": "list", "elements": "str", "default": []},
             "version": {"type": "str"},
             "hold": {"type": "list", "elements": "str", "default": []},
             "replaces": {"type": "list", "elements": "str", "default": []},

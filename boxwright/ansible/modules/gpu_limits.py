@@ -1,0 +1,217 @@
+"""Make persistence, clock range and power limit of a host's NVIDIA cards true, now and at every boot."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List
+
+from ansible.module_utils import card_limits
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.command import ensure, read, run
+
+DOCUMENTATION = r"""
+module: gpu_limits
+short_description: Persistence, clock range and power limit of the NVIDIA cards
+description:
+  - Checks the values against the ranges that the cards tell, keeps them in a file that a systemd unit applies
+    at every boot, applies them now if anything differs, and reads the cards again afterwards.
+  - A setting that is declared no more goes back to the card's default.
+options:
+  state: {description: "absent undoes it.", type: str, choices: [present, absent], default: present}
+  persistence: {description: "Keep the driver loaded while no client runs.", type: bool, default: true}
+  min_clock_mhz: {description: "Lowest graphics clock in MHz.", type: int, default: 0}
+  max_clock_mhz: {description: "Highest graphics clock in MHz; none leaves the clocks free.", type: int}
+  power_limit_w: {description: "Power limit in W; none is the card's default.", type: float}
+  required: {description: "Whether a card that does not support a setting is an error.", type: bool,
+             default: false}
+  config: {description: "File with the settings.", type: path, required: true}
+  receipts: {description: "File with what the cards answered since they were booted.", type: path,
+             required: true}
+  script: {description: "Path of the program that applies the settings.", type: path, required: true}
+  script_text: {description: "Its text.", type: str, default: ""}
+  unit: {description: "Name of the systemd unit.", type: str, required: true}
+  unit_text: {description: "Its text.", type: str, default: ""}
+"""
+
+#: Prefix of every path; tests point it at a directory of theirs.
+ROOT = ""
+EXPLAIN = {
+    "not-installed": "nvidia-smi is not installed",
+    "no-driver": "the driver is not loaded",
+    "mismatch": "driver and libraries are of two versions, the host has to be rebooted",
+    "no-devices": "the driver finds no card",
+}
+
+
+class LimitsError(Exception):
+    """The cards cannot be brought to what was declared; the text says why."""
+
+
+class Limits:
+    """One call's work. done: what was (or would be) changed, in words."""
+
+    def __init__(self, params: Dict[str, Any], check: bool) -> None:
+        self.params, self.check = params, check
+        self.declared = card_limits.Declared(
+            params["persistence"], params["min_clock_mhz"], params["max_clock_mhz"], params["power_limit_w"]
+        )
+        self.config, self.receipts = ROOT + params["config"], ROOT + params["receipts"]
+        self.script = ROOT + params["script"]
+        self.unit_path = "%s/etc/systemd/system/%s" % (ROOT, params["unit"])
+        self.cards: List[card_limits.Card] = []
+        self.done: List[str] = []
+        self.unsupported: List[str] = []
+
+    def present(self) -> None:
+        """Check, write, apply, read back. Raises LimitsError."""
+        try:
+            self.cards = card_limits.read_cards()
+        except card_limits.NoCards as error:
+            if self.check and error.outcome in ("not-installed", "no-driver"):
+                # Before the first real run there is nothing to check the values against.
+                self.done.append("apply to the cards, once the driver is there")
+                return
+            reason = EXPLAIN.get(error.outcome, str(error))
+            raise LimitsError("the cards cannot be asked: %s" % reason) from None
+        wrong = [text for card in self.cards for text in card_limits.out_of_range(card, self.declared)]
+        if wrong:
+            raise LimitsError("\n".join([*dict.fromkeys(wrong), "Nothing was changed."]))
+        new_unit = self.files()
+        drifted = card_limits.drift(self.cards, self.declared, self.read_receipts())
+        self.done += drifted
+        self.unit(new_unit, apply=bool(self.done))
+        self.see(card_limits.drift(self.read_cards_again(), self.declared, self.read_receipts()))
+
+    def files(self) -> bool:
+        """Settings, program and unit on disk; whether the unit is new to systemd."""
+        settings = json.dumps(card_limits.config(self.cards, self.declared), indent=1, sort_keys=True) + "\n"
+        texts = (
+            (self.config, settings, 0o644),
+            (self.script, self.params["script_text"], 0o755),
+            (self.unit_path, self.params["unit_text"], 0o644),
+        )
+        changed = [path for path, text, mode in texts if ensure(path, text, mode, check=self.check)]
+        self.done += ["write " + path for path in changed]
+        return self.unit_path in changed
+
+    def unit(self, new: bool, apply: bool) -> None:
+        """The unit known, enabled and, where anything differs, run. Raises LimitsError."""
+        name = self.params["unit"]
+        shown = run(["systemctl", "show", "-p", "UnitFileState,ActiveState", name]).stdout
+        values = dict(line.partition("=")[::2] for line in shown.splitlines())
+        if values.get("UnitFileState") != "enabled":
+            self.done.append("enable " + name)
+        if values.get("ActiveState") != "active":
+            self.done.append("start " + name)
+        if self.check or not self.done:
+            return
+        if new:
+            self.systemctl("daemon-reload")
+        if new or values.get("UnitFileState") != "enabled":
+            # "reenable": the links follow what [Install] says now.
+            self.systemctl("reenable", name)
+        if values.get("ActiveState") == "active":
+            self.systemctl("reload", name)
+        else:
+            self.systemctl("restart", name)
+
+    def systemctl(self, *words: str) -> None:
+        """Run systemctl. Raises LimitsError with what the cards answered."""
+        done = run(["systemctl", *words], timeout=240)
+        if done.rc == 0:
+            return
+        problems = self.read_receipts().get("problems") or [done.text]
+        raise LimitsError("systemctl %s failed:\n%s" % (" ".join(words), "\n".join(problems)))
+
+    def read_receipts(self) -> Dict[str, Any]:
+        """What was applied since the host was booted."""
+        text = read(self.receipts)
+        receipts: Dict[str, Any] = json.loads(text) if text else {}
+        return receipts
+
+    def read_cards_again(self) -> List[card_limits.Card]:
+        """The cards after a change, or as they were read when there was none."""
+        if self.done and not self.check:
+            self.cards = card_limits.read_cards()
+        return self.cards
+
+    def see(self, drifted: List[str]) -> None:
+        """Judge the result: an exit status of 0 proves nothing. Raises LimitsError."""
+        for uuid, what in sorted(self.read_receipts().get("unsupported", {}).items()):
+            names = [card.text() for card in self.cards if card.uuid == uuid]
+            self.unsupported.append("%s does not support: %s" % (" ".join(names) or uuid, ", ".join(what)))
+        if self.unsupported and self.params["required"]:
+            raise LimitsError("\n".join(self.unsupported))
+        if drifted and not self.check:
+            raise LimitsError("the cards did not take what was asked for:\n" + "\n".join(drifted))
+
+    def absent(self) -> None:
+        """Stop the unit (which resets the cards) and remove what was set up."""
+        name = self.params["unit"]
+        if os.path.exists(self.unit_path):
+            self.done.append("reset the cards and remove %s" % name)
+            if not self.check:
+                self.systemctl("disable", "--now", name)
+        for path in (self.unit_path, self.script, self.config, self.receipts):
+            if os.path.exists(path):
+                self.done.append("remove " + path)
+                if not self.check:
+                    os.unlink(path)
+        if self.done and not self.check:
+            self.systemctl("daemon-reload")
+
+    def report(self) -> List[Dict[str, Any]]:
+        """The cards as they are, with the clock range of their receipts."""
+        receipts = self.read_receipts().get("cards", {})
+        return [
+            {
+                "index": card.number,
+                "uuid": card.uuid,
+                "name": card.name,
+                "persistence": card.persistence,
+                "power_limit_w": card.limit,
+                "clocks_mhz": receipts.get(card.uuid, {}).get("clocks_mhz"),
+            }
+            for card in self.cards
+        ]
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "persistence": {"type": "bool", "default": True},
+            "min_clock_mhz": {"type": "int", "default": 0},
+            "max_clock_mhz": {"type": "int"},
+            "power_limit_w": {"type": "float"},
+            "required": {"type": "bool", "default": False},
+            "config": {"type": "path", "required": True},
+            "receipts": {"type": "path", "required": True},
+            "script": {"type": "path", "required": True},
+            "script_text": {"type": "str", "default": ""},
+            "unit": {"type": "str", "required": True},
+            "unit_text": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    limits = Limits(module.params, module.check_mode)
+    try:
+        if module.params["state"] == "present":
+            limits.present()
+        else:
+            limits.absent()
+    except LimitsError as error:
+        module.fail_json(msg=str(error), done=limits.done)
+    module.exit_json(
+        changed=bool(limits.done),
+        done=limits.done,
+        cards=limits.report(),
+        unsupported=limits.unsupported,
+        diff={"before": "", "after": "".join(line + "\n" for line in limits.done)},
+    )
+
+
+if __name__ == "__main__":
+    main()

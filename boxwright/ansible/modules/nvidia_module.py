@@ -1,0 +1,246 @@
+"""Make the NVIDIA kernel module true on a host: built, loaded in the installed version, and again at boot."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional
+
+from ansible.module_utils import kernel_module
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.command import Result, ensure, run, write
+
+DOCUMENTATION = r"""
+module: nvidia_module
+short_description: The NVIDIA kernel module, loaded in the version of the installed packages
+description:
+  - Keeps nouveau off (rebuilding the initramfs only when that changes), builds what DKMS still owes, loads
+    C(nvidia) and C(nvidia-uvm) now and at boot, and keeps nvidia-persistenced running.
+  - Where the loaded module is of another version than the packages, it is exchanged if nothing uses it;
+    otherwise C(reboot_needed) says why the host has to be rebooted. This module never reboots.
+options:
+  state:
+    description: "absent takes the module out of the kernel and removes what was set up for it."
+    type: str
+    choices: [present, absent]
+    default: present
+  version: {description: "Version of the installed driver packages (C(580.105.08)).", type: str, default: ""}
+  timeout_s: {description: "How long building for one kernel may take, in seconds.", type: int, default: 1800}
+"""
+
+#: Prefix of every path; tests point it at a directory of theirs.
+ROOT = ""
+HEADER = "# Kept by Boxwright; edits are overwritten.\n"
+FILES = {
+    "/etc/modprobe.d/boxwright-nvidia.conf": HEADER + "blacklist nouveau\noptions nouveau modeset=0\n",
+    # Containers are given /dev/nvidia-uvm, which has to be there before Docker starts them at boot.
+    "/etc/modules-load.d/boxwright-nvidia.conf": HEADER + "nvidia\nnvidia-uvm\n",
+}
+INITRAMFS = "/etc/modprobe.d/boxwright-nvidia.conf"
+PENDING = "/var/lib/boxwright/initramfs-pending"
+DAEMON = "nvidia-persistenced.service"
+
+
+class ModuleError(Exception):
+    """The module cannot be made true; the text says why and what to do."""
+
+
+class KernelModule:
+    """One call's work. done: what was (or would be) changed, in words."""
+
+    def __init__(self, params: Dict[str, Any], check: bool) -> None:
+        self.params, self.check = params, check
+        self.state = kernel_module.read_state(ROOT)
+        self.version = params["version"] or self.state.on_disk or ""
+        self.done: List[str] = []
+        self.reboot_needed = ""
+
+    def act(self, what: str, argv: List[str], timeout: float = 120) -> Result:
+        """Run a program that changes something, unless this is check mode."""
+        self.done.append(what)
+        return Result(0, "", "") if self.check else run(argv, timeout=timeout)
+
+    def present(self) -> None:
+        """Configure, build, load, keep loaded. Raises ModuleError."""
+        self.configure({ROOT + path: text for path, text in FILES.items()})
+        self.build(self.state.kernel)
+        self.load()
+        if not self.reboot_needed:
+            self.daemon()
+        if self.state.next_kernel != self.state.kernel:
+            self.build(self.state.next_kernel)
+
+    def absent(self) -> None:
+        """Take the module out of the kernel if nothing uses it, and remove our files."""
+        if self.state.loaded is not None:
+            self.stop_daemon()
+            left = self.unload()
+            if left:
+                self.reboot_needed = "the module is in use and stays loaded until the next boot: %s" % left
+        self.configure({ROOT + path: None for path in FILES})
+
+    def configure(self, files: Dict[str, Optional[str]]) -> None:
+        """Our files; the initramfs anew when what it holds of them changed, also in a run cut off before."""
+        pending = ROOT + PENDING
+        for path, text in files.items():
+            differs = os.path.exists(path) if text is None else ensure(path, text, check=True)
+            if not differs:
+                continue
+            self.done.append("%s %s" % ("remove" if text is None else "write", path))
+            if self.check:
+                continue
+            if path.endswith(INITRAMFS):
+                write(pending, "")
+            if text is None:
+                os.unlink(path)
+            else:
+                ensure(path, text)
+        if not os.path.exists(pending):
+            return
+        made = self.act("rebuild the initramfs", ["update-initramfs", "-u", "-k", "all"], timeout=600)
+        # 127: this host boots without an initramfs of its own (a container, a minimal image).
+        if made.rc not in (0, 127):
+            raise ModuleError("the initramfs cannot be rebuilt: %s" % made.text[-600:])
+        if not self.check:
+            os.unlink(pending)
+
+    def build(self, kernel: str) -> None:
+        """Let DKMS build what it owes a kernel. Raises ModuleError."""
+        owed = kernel_module.unbuilt(self.state, self.version, kernel)
+        if owed is None:
+            return
+        if not os.path.isdir("%s/lib/modules/%s/build" % (ROOT, kernel)):
+            raise ModuleError(
+                "there are no kernel headers for %s (/lib/modules/%s/build), so the driver cannot be "
+                "built for it: install linux-headers-%s" % (kernel, kernel, kernel)
+            )
+        argv = ["dkms", "install", "--force", "%s/%s" % (owed.name, owed.version), "-k", kernel]
+        made = self.act("build the module for %s" % kernel, argv, timeout=self.params["timeout_s"])
+        if made.rc != 0:
+            raise ModuleError(
+                "DKMS cannot build %s %s for kernel %s:\n%s"
+                % (owed.name, owed.version, kernel, made.text[-800:])
+            )
+        if not self.check:
+            self.state = kernel_module.read_state(ROOT)
+
+    def load(self) -> None:
+        """The module of the packages' version in the kernel, or the reason why that takes a reboot."""
+        state, version = self.state, self.version
+        if state.loaded is not None and state.loaded != version and version:
+            self.exchange()
+        elif state.loaded is None and state.nouveau:
+            gone = self.act("take nouveau out of the kernel", ["modprobe", "-r", "nouveau"])
+            if gone.rc != 0:
+                self.reboot_needed = (
+                    "nouveau holds the cards and is in use; it stays away from the next boot on "
+                    "(%s is installed)" % (version or "the driver")
+                )
+            else:
+                self.insert()
+        elif state.loaded is None or not state.uvm:
+            self.insert()
+
+    def insert(self) -> None:
+        """modprobe both modules. Raises ModuleError."""
+        for name in ("nvidia", "nvidia-uvm"):
+            put = self.act("load %s %s" % (name, self.version), ["modprobe", name])
+            if put.rc != 0:
+                raise ModuleError(kernel_module.explain_load(put, self.state.kernel))
+        if self.check:
+            return
+        self.state = kernel_module.read_state(ROOT)
+        if self.version and self.state.loaded != self.version:
+            self.reboot_needed = "module %s is loaded, %s is installed" % (self.state.loaded, self.version)
+
+    def exchange(self) -> None:
+        """Another version is loaded: take it out and load the installed one, if nothing uses the cards."""
+        state = self.state
+        self.done.append("exchange module %s for %s" % (state.loaded, self.version))
+        if self.check:
+            return
+        was_running = self.stop_daemon()
+        left = self.unload()
+        if not left:
+            self.insert()
+            return
+        if was_running:
+            run(["systemctl", "start", DAEMON], timeout=120)
+        self.done.pop()
+        self.reboot_needed = (
+            "module %s is loaded and in use, %s is installed (nvidia-smi and new containers fail "
+            'with "Driver/library version mismatch" until then): %s' % (state.loaded, self.version, left)
+        )
+
+    def unload(self) -> str:
+        """Take the driver's modules out; what is in the way, or "". A refusal leaves them as they were."""
+        taken: List[str] = []
+        for name in kernel_module.UNLOAD_ORDER:
+            if not os.path.isdir("%s/sys/module/%s" % (ROOT, name)):
+                continue
+            gone = self.act("take %s out of the kernel" % name, ["modprobe", "-r", name])
+            if gone.rc != 0:
+                self.done.pop()
+                for back in reversed(taken):
+                    run(["modprobe", back], timeout=120)
+                    self.done.pop()
+                return gone.text.splitlines()[0] if gone.text else "modprobe -r %s failed" % name
+            taken.append(name)
+        return ""
+
+    def daemon(self) -> None:
+        """nvidia-persistenced enabled and running."""
+        known = run(["systemctl", "show", "-p", "LoadState,UnitFileState,ActiveState", DAEMON]).stdout
+        values = dict(line.partition("=")[::2] for line in known.splitlines())
+        if values.get("LoadState") != "loaded":
+            if not self.check:
+                raise ModuleError("%s is not installed, though its package was asked for" % DAEMON)
+            return
+        if values.get("UnitFileState") in ("enabled", "static") and values.get("ActiveState") == "active":
+            return
+        started = self.act("enable and start nvidia-persistenced", ["systemctl", "enable", "--now", DAEMON])
+        if started.rc != 0:
+            raise ModuleError("nvidia-persistenced does not start: %s" % started.text)
+
+    def stop_daemon(self) -> bool:
+        """Stop nvidia-persistenced, which keeps the module in use; whether it ran."""
+        if run(["systemctl", "is-active", "--quiet", DAEMON]).rc != 0:
+            return False
+        if not self.check:
+            run(["systemctl", "stop", DAEMON], timeout=120)
+        return True
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "version": {"type": "str", "default": ""},
+            "timeout_s": {"type": "int", "default": 1800},
+        },
+        supports_check_mode=True,
+    )
+    work = KernelModule(module.params, module.check_mode)
+    before = work.state
+    try:
+        if module.params["state"] == "present":
+            work.present()
+        else:
+            work.absent()
+    except ModuleError as error:
+        module.fail_json(msg=str(error), done=work.done)
+    module.exit_json(
+        changed=bool(work.done),
+        done=work.done,
+        reboot_needed=work.reboot_needed,
+        kernel=work.state.kernel,
+        next_kernel=work.state.next_kernel,
+        installed=work.version,
+        loaded_before=before.loaded,
+        loaded=work.state.loaded,
+        diff={"before": "", "after": "".join(line + "\n" for line in work.done)},
+    )
+
+
+if __name__ == "__main__":
+    main()
