@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import docker
@@ -19,7 +19,19 @@ from boxwright.lab.payload import Payload
 from boxwright.lab.state import LABEL_RECIPE, ROLE_DEPOT, Lab, Report, State
 
 NAME, ALIAS = "depot", "depot.boxwright.lab"
-SERVERS = Path(__file__).with_name("store") / "servers"
+#: The servers' sources here and in the depot: a Python package called servers.
+SERVERS, SERVERS_INSIDE = Path(__file__).with_name("store") / "servers", "/opt/depot/servers"
+REGISTRY_FILE = "/etc/docker/registry/lab.yml"
+REGISTRY_CONFIGURATION = """\
+version: 0.1
+log: {level: warn}
+storage:
+  filesystem: {rootdirectory: /srv/registry}
+  delete: {enabled: true}
+http: {addr: ":5000"}
+"""
+#: Seconds for a service to answer once the depot has booted.
+READY_TIMEOUT = 30
 
 
 @dataclass(frozen=True)
@@ -35,24 +47,13 @@ class Service:
 
 SERVICES = {service.name: service for service in (
     Service("www", 80, "/simple/", "Package repositories and the wheel index",
-            "/usr/bin/python3 -m servers.www --port 80 --mount /=/srv/www --mount /simple=/srv/wheels "
-            "--control /srv/control/www.json --log /srv/log/www.jsonl"),
+            "/usr/bin/python3 -m servers.www --port 80 --mount /=/srv/www --mount /simple=/srv/wheels"
+            " --control /srv/control/www.json --log /srv/log/www.jsonl"),
     Service("hub", 8300, "/", "The model hub",
-            "/usr/bin/python3 -m servers.hub --port 8300 --root /srv/models "
-            "--control /srv/control/hub.json --log /srv/log/hub.jsonl"),
-    Service("registry", 5000, "/v2/", "The container registry",
-            "/usr/bin/docker-registry serve /etc/docker/registry/lab.yml"),
+            "/usr/bin/python3 -m servers.hub --port 8300 --root /srv/models"
+            " --control /srv/control/hub.json --log /srv/log/hub.jsonl"),
+    Service("registry", 5000, "/v2/", "The container registry", f"/usr/bin/docker-registry serve {REGISTRY_FILE}"),
 )}
-READY_TIMEOUT = 30
-
-REGISTRY_CONFIGURATION = """\
-version: 0.1
-log: {level: warn}
-storage:
-  filesystem: {rootdirectory: /srv/registry}
-  delete: {enabled: true}
-http: {addr: ":5000"}
-"""
 
 
 @dataclass(frozen=True)
@@ -67,72 +68,82 @@ class Trees:
 def ensure(client: docker.DockerClient, lab: Lab, state: State, trees: Trees, report: Report) -> Container:
     """The running depot, made anew when anything that it is made of changed. It may still boot."""
     container = machine.find(client, lab, NAME)
-    image = images.ensure_depot_image(client, lab, report)
-    control, log, registry = lab.directory / "depot" / "control", lab.directory / "depot" / "log", lab.cache / "registry"
-    for directory in (control, log, registry):
-        directory.mkdir(parents=True, exist_ok=True)
-    files = [_unit(service) for service in SERVICES.values()]
-    files.append(Payload.text("/etc/docker/registry/lab.yml", REGISTRY_CONFIGURATION))
-    wanted = Machine(
-        name=NAME, role=ROLE_DEPOT, image=image, address=state.depot_address, aliases=(ALIAS,), labels={},
-        binds={"/srv/www": (trees.www, False), "/srv/wheels": (trees.wheels, False),
-               "/srv/models": (trees.models, False), "/srv/registry": (registry, True),
-               "/srv/control": (control, False), "/srv/log": (log, True), "/opt/depot/servers": (SERVERS, False)},
-        ports={service.port: state.ports[service.name] for service in SERVICES.values()})
+    wanted, files = describe(lab, state, trees, images.ensure_depot_image(client, lab, report))
     recipe = wanted.digest(files)
     if container is not None and (container.labels.get(LABEL_RECIPE) != recipe or container.status == "created"):
         container.remove(force=True, v=True)
         container = None
     if container is None:
         labels = lab.labels(role=ROLE_DEPOT, name=NAME, recipe=recipe)
-        container = machine.create(client, lab, Machine(**{**vars(wanted), "labels": labels}), files)
+        container = machine.create(client, lab, replace(wanted, labels=labels), files)
     if container.status != "running":
         machine.start(client, lab, container, wanted)
     return container
 
 
+def describe(lab: Lab, state: State, trees: Trees, image: str) -> tuple[Machine, list[Payload]]:
+    """What the depot is to be, and its files; the directories that it mounts are made."""
+    control, log = lab.directory / "depot" / "control", lab.directory / "depot" / "log"
+    registry = lab.cache / "registry"
+    for directory in (control, log, registry):
+        directory.mkdir(parents=True, exist_ok=True)
+    files = [Payload.text(REGISTRY_FILE, REGISTRY_CONFIGURATION)]
+    files += [_unit(service) for service in SERVICES.values()]
+    files += [Payload(f"{SERVERS_INSIDE}/{path.relative_to(SERVERS)}", path.read_bytes())
+              for path in sorted(SERVERS.rglob("*.py"))]
+    wanted = Machine(
+        name=NAME, role=ROLE_DEPOT, image=image, address=state.depot_address, aliases=(ALIAS,), labels={},
+        binds={"/srv/www": (trees.www, False), "/srv/wheels": (trees.wheels, False),
+               "/srv/models": (trees.models, False), "/srv/registry": (registry, True),
+               "/srv/control": (control, False), "/srv/log": (log, True)},
+        ports={service.port: state.ports[service.name] for service in SERVICES.values()})
+    return wanted, files
+
+
 def prepare(container: Container, state: State, report: Report) -> None:
     """Wait until every service of the depot answers. Raises UserError with the journal's last lines otherwise."""
-    machine.wait(container, NAME, report)
+    machine.wait(container, "the depot", report)
     for service in SERVICES.values():
-        deadline = time.monotonic() + READY_TIMEOUT
-        while not _answers(state.ports[service.name], service.path):
+        port, deadline = state.ports[service.name], time.monotonic() + READY_TIMEOUT
+        while not _answers(port, service.path):
             if time.monotonic() > deadline:
-                _, journal = run_in(container, ["journalctl", "-u", service.name, "-n", "8", "-o", "cat", "--no-pager"])
-                raise UserError(f"the depot's {service.name} does not answer at 127.0.0.1:{state.ports[service.name]}",
+                _, journal = run_in(container, ["journalctl", "--no-pager", "-o", "cat", "-n", "8", "-u", service.name])
+                raise UserError(f"the depot's {service.name} does not answer at 127.0.0.1:{port}",
                                 why=journal.replace("\n", "\n  ") or None,
                                 ways_out=(f"docker exec {container.name} systemctl status {service.name}",))
             time.sleep(0.1)
 
 
 def control(client: docker.DockerClient, lab: Lab, action: str, name: str) -> None:
-    """Start or stop one service of the depot, as a test of a fault needs it. Raises UserError when it cannot."""
+    """Start, stop or restart one service of the depot, as a test of its loss needs it.
+
+    Raises UserError for another service's name, and when the depot is not up.
+    """
     if name not in SERVICES:
-        raise UserError(f"the depot has no service {name!r}", ways_out=("one of: " + ", ".join(SERVICES),),
-                        status=EXIT_BAD_INPUT)
+        raise UserError(f"the depot has no service {name!r}", status=EXIT_BAD_INPUT,
+                        ways_out=("one of: " + ", ".join(SERVICES),))
     container = machine.find(client, lab, NAME)
     if container is None or container.status != "running":
         raise UserError("the depot is not up", ways_out=("python -m boxwright.lab up NAME",))
     status, output = run_in(container, ["systemctl", action, f"{name}.service"])
     if status:
-        raise UserError(f"the depot's {name} could not be told to {action}", why=output)
+        raise UserError(f"the depot could not {action} its {name}", why=output)
 
 
 def choose_ports(state: State) -> None:
     """Give every service a port on 127.0.0.1: the one it had where that is free, else any free one."""
-    for name in SERVICES:
-        kept = state.ports.get(name, 0)
-        with socket.socket() as probe:
+    with_sockets = [socket.socket() for _ in SERVICES]
+    try:
+        for name, probe in zip(SERVICES, with_sockets, strict=True):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind(("127.0.0.1", kept))
-                state.ports[name] = probe.getsockname()[1]
-                continue
+                probe.bind(("127.0.0.1", state.ports.get(name, 0)))
             except OSError:
-                pass
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+                probe.bind(("127.0.0.1", 0))
             state.ports[name] = probe.getsockname()[1]
+    finally:
+        for probe in with_sockets:
+            probe.close()
 
 
 def _unit(service: Service) -> Payload:
@@ -143,7 +154,7 @@ Description={service.description}
 
 [Service]
 ExecStart={service.command}
-Environment=PYTHONPATH=/opt/depot PYTHONDONTWRITEBYTECODE=1 OTEL_TRACES_EXPORTER=none
+Environment=PYTHONPATH={Path(SERVERS_INSIDE).parent} PYTHONDONTWRITEBYTECODE=1 OTEL_TRACES_EXPORTER=none
 User={os.getuid()}
 Group={os.getgid()}
 AmbientCapabilities=CAP_NET_BIND_SERVICE

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
-from dataclasses import dataclass
-from ipaddress import IPv4Address
+from dataclasses import dataclass, replace
 
 import docker
 from docker.models.containers import Container
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.lab import images, machine, network, rigs, ssh
+from boxwright.lab import images, machine, network, rigs, ssh, surroundings
 from boxwright.lab.depot import ALIAS
-from boxwright.lab.docker import run_in
 from boxwright.lab.machine import Machine
 from boxwright.lab.payload import Payload
-from boxwright.lab.state import LABEL_RECIPE, LABEL_RIG, LABEL_SUITE, ROLE_HOST, HostState, Lab, Report, State, Stopwatch
+from boxwright.lab.state import (
+    LABEL,
+    LABEL_NAME,
+    LABEL_RECIPE,
+    LABEL_RIG,
+    LABEL_ROLE,
+    LABEL_SUITE,
+    ROLE_HOST,
+    HostState,
+    Lab,
+    Report,
+    State,
+)
 
-#: Directories in which a Docker Engine inside a host keeps images: volumes, since overlays cannot be stacked.
+#: Directories in which an engine inside a host keeps images: volumes, since overlays cannot be stacked.
 VOLUMES = {"/var/lib/docker": "docker", "/var/lib/containerd": "containerd"}
 SSH_PORT, SSH_TIMEOUT = 22, 60
+#: A label of a DNS name, short enough for the names made of it.
+HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+TAKEN_NAMES = ("depot", "localhost", "net")
 
 
 @dataclass(frozen=True)
@@ -33,11 +47,10 @@ class HostRequest:
 
     def check(self) -> None:
         """Raise UserError for a name that cannot be a host's, or a rig or suite that does not exist."""
-        plain = self.name.replace("-", "a")
-        if not (plain.isascii() and plain.isalnum() and self.name == self.name.lower() and len(self.name) <= 40
-                and not self.name.startswith("-") and not self.name.endswith("-")) or self.name in ("depot", "net"):
+        if not HOST_NAME.fullmatch(self.name) or self.name in TAKEN_NAMES:
             raise UserError(f"{self.name!r} cannot be the name of a lab host", status=EXIT_BAD_INPUT,
-                            ways_out=("use lower-case letters, digits and hyphens (depot and net are taken)",))
+                            ways_out=("use at most 40 lower-case letters, digits and hyphens; "
+                                      f"not {', '.join(TAKEN_NAMES)}",))
         rigs.load(self.rig, self.name)
         images.host_recipe(self.suite)
 
@@ -47,30 +60,30 @@ def check_against(state: State, request: HostRequest) -> None:
     kept = state.hosts.get(request.name)
     if kept is None or (kept.rig, kept.suite) == (request.rig, request.suite):
         return
-    raise UserError(f"{request.name} exists with rig {kept.rig} on {kept.suite}, not {request.rig} on {request.suite}",
-                    status=EXIT_BAD_INPUT,
-                    why="a host keeps what it was made with, as a machine does",
-                    ways_out=(f"python -m boxwright.lab down {request.name}   and then up again",
-                              f"ask for --rig {kept.rig} --suite {kept.suite}"))
+    raise UserError(
+        f"{request.name} exists with rig {kept.rig} on {kept.suite}, not {request.rig} on {request.suite}",
+        status=EXIT_BAD_INPUT, why="a host keeps what it was made with, as a machine does",
+        ways_out=(f"python -m boxwright.lab down {request.name}   and then up again",
+                  f"ask for --rig {kept.rig} --suite {kept.suite}"))
 
 
 def ensure(client: docker.DockerClient, lab: Lab, state: State, request: HostRequest, report: Report) -> Container:
     """The host's container, made and started when it is not; the state knows its address. It may still boot."""
-    host = state.hosts.setdefault(
-        request.name, HostState(request.rig, request.suite, network.address_for(request.name, state)))
-    container = machine.find(client, lab, request.name)
-    image = images.host_recipe(request.suite).tag(lab)
+    address = network.address_for(request.name, state)
+    host = state.hosts.setdefault(request.name, HostState(request.rig, request.suite, address))
     files = host_files(lab, state, request, report)
-    wanted = Machine(name=request.name, role=ROLE_HOST, image=image, address=host.address, labels={},
-                     volumes={at: f"{lab.container(request.name)}-{word}" for at, word in VOLUMES.items()})
+    wanted = Machine(
+        name=request.name, role=ROLE_HOST, image=images.host_recipe(request.suite).tag(lab), address=host.address,
+        labels={}, volumes={at: f"{lab.container(request.name)}-{word}" for at, word in VOLUMES.items()})
     recipe = wanted.digest(files)
+    container = machine.find(client, lab, request.name)
     if container is not None and container.status == "created":
-        # Made by an `up` that was killed before it was started: perhaps without its files.
+        # Of an `up` that was killed before it started the host: perhaps without its files.
         container.remove(force=True)
         container = None
     if container is None:
         labels = lab.labels(role=ROLE_HOST, name=request.name, rig=request.rig, suite=request.suite, recipe=recipe)
-        container = machine.create(client, lab, Machine(**{**vars(wanted), "labels": labels}), files)
+        container = machine.create(client, lab, replace(wanted, labels=labels), files)
     elif container.labels.get(LABEL_RECIPE) != recipe:
         report(f"lab: {request.name} was made by an older recipe; `down {request.name}` and `up` make it anew")
     if container.status != "running":
@@ -79,10 +92,10 @@ def ensure(client: docker.DockerClient, lab: Lab, state: State, request: HostReq
 
 
 def adopt(client: docker.DockerClient, lab: Lab, state: State) -> None:
-    """Bring into the state the hosts that run but are not in it (its file was lost, or an `up` was killed)."""
-    for container in client.containers.list(
-            all=True, filters={"label": [f"boxwright.lab={lab.id}", f"boxwright.lab.role={ROLE_HOST}"]}):
-        name = container.labels["boxwright.lab.name"]
+    """Bring hosts into the state that exist but are not in it: its file was lost, or an `up` was killed."""
+    labels = [f"{LABEL}={lab.id}", f"{LABEL_ROLE}={ROLE_HOST}"]
+    for container in client.containers.list(all=True, filters={"label": labels}):
+        name = container.labels[LABEL_NAME]
         attached = container.attrs["NetworkSettings"]["Networks"].get(lab.network) or {}
         address = (attached.get("IPAMConfig") or {}).get("IPv4Address")
         if name not in state.hosts and address:
@@ -91,54 +104,35 @@ def adopt(client: docker.DockerClient, lab: Lab, state: State) -> None:
 
 def host_files(lab: Lab, state: State, request: HostRequest, report: Report) -> list[Payload]:
     """The files of a host before it boots: the way in, the machine's certificates and proxies, its hardware."""
+    # GUARD-BEGIN
+    import importlib
     import importlib.util
 
-    if importlib.util.find_spec("boxwright.lab.gpu.hardware") is None:  # until that part is there
-        return [*ssh.files(lab, request.name, report), *images.certificates(), *images.apt_settings(),
-                *proxy_files(images.proxy_environment(), state)]
-    hardware = importlib.import_module("boxwright.lab.gpu.hardware")
-    rig = rigs.load(request.rig, request.name)
-    return [*ssh.files(lab, request.name, report), *images.certificates(), *images.apt_settings(),
-            *proxy_files(images.proxy_environment(), state), *hardware.files(rig)]
-
-
-def proxy_files(environment: dict[str, str], state: State) -> list[Payload]:
-    """The files that give a host the machine's proxies, for logins, sudo, and services."""
-    if not environment:
-        return []
-    direct = ",".join(dict.fromkeys([word for word in environment.get("no_proxy", "").split(",") if word]
-                                    + ["localhost", "127.0.0.1", ALIAS, state.subnet]))
-    values = environment | {"no_proxy": direct, "NO_PROXY": direct}
-    lines = [f'{name}="{value}"' for name, value in sorted(values.items())]
-    return [
-        Payload.text("/etc/environment", "\n".join(lines) + "\n"),
-        Payload.text("/etc/sudoers.d/lab-proxy", f'Defaults env_keep += "{" ".join(sorted(values))}"\n', mode=0o440),
-        Payload.text("/etc/systemd/system.conf.d/lab-proxy.conf",
-                     "[Manager]\n" + "".join(f'DefaultEnvironment={_systemd_word(line)}\n' for line in
-                                             (f"{name}={value}" for name, value in sorted(values.items())))),
-    ]
+    hardware_files = []
+    if importlib.util.find_spec("boxwright.lab.gpu.hardware"):  # until that part is there
+        hardware_files = importlib.import_module("boxwright.lab.gpu.hardware").files(rigs.load(request.rig, request.name))
+    # GUARD-END
+    proxies = surroundings.proxy_environment()
+    if lost := surroundings.loopback_proxies(proxies):
+        report(f"lab: {request.name} will not reach the proxy of {', '.join(lost)}: it listens on loopback only")
+    direct = f"localhost,127.0.0.1,{ALIAS},{state.subnet}"
+    return [*ssh.files(lab, request.name, report), *surroundings.certificates(), *surroundings.apt_proxy(),
+            *surroundings.proxy_files(proxies, direct), *hardware_files]
 
 
 def prepare(container: Container, name: str, report: Report) -> None:
     """Wait until the host has booted and can be entered."""
     machine.wait(container, name, report)
-    if not container.labels.get(LABEL_RIG):
-        raise UserError(f"{container.name} is not a host of the lab")
-    if images.certificates():
-        status, output = run_in(container, ["update-ca-certificates"])
-        if status:
-            report(f"lab: {name} could not take over this machine's certificates: {output.splitlines()[-1]}")
-    container.reload()
-    address = container.attrs["NetworkSettings"]["Networks"]
-    wait_for_ssh(next(iter(address.values()))["IPAddress"], name)
+    attached = container.attrs["NetworkSettings"]["Networks"].values()
+    wait_for_ssh(next(iter(attached))["IPAddress"], container.name or name)
 
 
-def wait_for_ssh(address: str, name: str) -> None:
+def wait_for_ssh(address: str, container: str) -> None:
     """Wait until an ssh server greets at the address. Raises UserError when none does in time."""
-    watch, deadline, trouble = Stopwatch(), time.monotonic() + SSH_TIMEOUT, ""
+    deadline, trouble = time.monotonic() + SSH_TIMEOUT, ""
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection((str(IPv4Address(address)), SSH_PORT), timeout=5) as connection:
+            with socket.create_connection((address, SSH_PORT), timeout=5) as connection:
                 connection.settimeout(5)
                 if connection.recv(4) == b"SSH-":
                     return
@@ -146,11 +140,6 @@ def wait_for_ssh(address: str, name: str) -> None:
         except OSError as error:
             trouble = str(error)
         time.sleep(0.2)
-    raise UserError(f"{name} booted, but cannot be entered by ssh at {address} (tried for {watch})", why=trouble,
-                    ways_out=(f"see why: docker exec {name} journalctl -u ssh",
+    raise UserError(f"{container} booted, but cannot be entered by ssh at {address} in {SSH_TIMEOUT} s", why=trouble,
+                    ways_out=(f"see why: docker exec {container} journalctl -u ssh",
                               "see that this machine's firewall lets it reach its own container networks"))
-
-
-def _systemd_word(text: str) -> str:
-    """A value as one quoted word of a systemd configuration file."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'

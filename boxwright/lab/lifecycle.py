@@ -1,71 +1,37 @@
-"""Up, down and status: the whole lab as one thing."""
+"""Up and down: the whole lab as one thing."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import docker
-import requests
 from docker.errors import APIError
 from docker.models.containers import Container
 
 from boxwright.errors import UserError
 from boxwright.lab import depot, hosts, images, machine, network, ssh
-from boxwright.lab.docker import engine
+from boxwright.lab.docker import engine, installed
 from boxwright.lab.hosts import HostRequest
-from boxwright.lab.state import LABEL, LABEL_NAME, LABEL_ROLE, ROLE_HOST, Lab, Report, State, Stopwatch, locked
+from boxwright.lab.state import (
+    LABEL,
+    LABEL_NAME,
+    LABEL_ROLE,
+    ROLE_HOST,
+    Lab,
+    Report,
+    State,
+    Stopwatch,
+    locked,
+)
+from boxwright.lab.status import size_of
 from boxwright.lab.supply import Supply
 
-#: The lock file of the lab's inventory, which records what was resolved for hosts that are gone with the lab.
+#: What was resolved for hosts that go with the lab: the lock file of its inventory.
 LOCK_FILE = Path("inventory/lab/.boxwright.lock.json")
-
-
-@dataclass(frozen=True)
-class HostStatus:
-    """One simulated host. state: the engine's word for its container (running, exited, missing, unknown)."""
-
-    name: str
-    rig: str
-    suite: str
-    address: str
-    state: str
-
-
-@dataclass(frozen=True)
-class LabStatus:
-    """The lab as it is. depot: as HostStatus.state; ports: of the depot on 127.0.0.1; cache_bytes: kept on disk."""
-
-    id: str
-    subnet: str
-    hosts: tuple[HostStatus, ...]
-    depot: str
-    depot_address: str
-    ports: dict[str, int]
-    cache: str
-    cache_bytes: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The status as plain values."""
-        return asdict(self)
-
-    def table(self) -> str:
-        """The status as text, a line a host."""
-        rows = [("host", "rig", "suite", "address", "state")]
-        rows += [(host.name, host.rig, host.suite, host.address, host.state) for host in self.hosts]
-        if self.depot != "missing":
-            rows.append(("depot", "-", "-", self.depot_address, self.depot))
-        widths = [max(len(row[column]) for row in rows) for column in range(5)]
-        lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        if len(rows) == 1:
-            lines = ["no host is up"]
-        return "\n".join([*lines, f"cache: {self.cache_bytes / 2**20:.0f} MiB in {self.cache}"])
 
 
 def up(requested: Sequence[HostRequest], report: Report = print) -> State:
@@ -77,24 +43,52 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
         request.check()
     watch = Stopwatch()
     lab = Lab.here()
-    _check_null_device()
+    check_null_device(Path("/dev/null"))
     client = engine(report)
-    lab.directory.mkdir(exist_ok=True)
     with ThreadPoolExecutor(max_workers=len(requested) + 4) as pool:
         supply = Supply.start(pool, lab, report)
-        with locked(lab.directory / "lock", report, "with this lab"):
-            state, containers = _start_hosts(client, lab, requested, report)
-        # The depot is waited for under a lock of its own: others can have hosts while its trees are made.
-        ready = [pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()]
-        with locked(lab.directory / "depot.lock", report, "with this lab's depot"):
-            depot.prepare(depot.ensure(client, lab, state, supply.trees(), report), state, report)
-            supply.push(lab, f"http://127.0.0.1:{state.ports['registry']}", report)
-        for host in ready:
-            host.result()
+        try:
+            with locked(lab.directory / "lock", report, "with this lab"):
+                state, containers = _start_hosts(client, lab, requested, report)
+            ready = [pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()]
+            # The depot has a lock of its own: others can have hosts while its trees are made.
+            with locked(lab.directory / "depot.lock", report, "with this lab's depot"):
+                depot.prepare(depot.ensure(client, lab, state, supply.trees(), report), state, report)
+                supply.push(lab, f"http://127.0.0.1:{state.ports['registry']}", report)
+            for host in ready:
+                host.result()
+        except UserError:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     for request in requested:
         report(f"lab: {request.name} ({request.rig}, {request.suite}) is up at {state.hosts[request.name].address}")
     report(f"lab: ready in {watch}")
     return state
+
+
+def down(names: Sequence[str] | None = None, report: Report = print, *, cache: bool = False) -> None:
+    """Remove the named hosts, or without names the whole lab; with `cache` also what is kept for the next one.
+
+    Nothing is touched that does not carry the lab's label. Raises UserError where something cannot be removed.
+    """
+    lab = Lab.here()
+    with locked(lab.directory / "lock", report, "with this lab"):
+        client = engine(report) if installed() else None
+        if client is not None and names:
+            _remove_hosts(client, lab, names, report)
+            return
+        if client is not None:
+            try:
+                _remove_all(client, lab)
+            except APIError as error:
+                raise UserError("the engine could not remove all of the lab", why=error.explanation) from error
+        (lab.root / LOCK_FILE).unlink(missing_ok=True)
+        shutil.rmtree(lab.directory)
+        report("lab: containers, volumes, network and images removed")
+    if cache:
+        _drop_cache(client, lab, report)
+    elif size := size_of(lab.cache):
+        report(f"lab: kept for the next time: {size / 2**20:.0f} MiB in {lab.cache} (to drop it: down --cache)")
 
 
 def control_depot(action: str, service: str) -> None:
@@ -102,9 +96,26 @@ def control_depot(action: str, service: str) -> None:
     depot.control(engine(print, start=False), Lab.here(), action, service)
 
 
+def check_null_device(device: Path) -> None:
+    """Refuse to work with a damaged /dev/null: package signatures could not be checked, here and in hosts.
+
+    Something once left a machine's at mode 0644, and apt said no more than "cannot create /dev/null".
+    """
+    try:
+        mode = device.stat().st_mode
+    except FileNotFoundError:
+        mode = 0
+    if not stat.S_ISCHR(mode):
+        raise UserError(f"this machine's {device} is not a device, so apt cannot check signatures",
+                        ways_out=(f"sudo rm -f {device} && sudo mknod -m 666 {device} c 1 3",))
+    if stat.S_IMODE(mode) & 0o666 != 0o666:
+        raise UserError(f"this machine's {device} has mode {stat.S_IMODE(mode):04o}, so apt cannot check signatures, "
+                        "here or in simulated hosts", ways_out=(f"sudo chmod 666 {device}",))
+
+
 def _start_hosts(client: docker.DockerClient, lab: Lab, requested: Sequence[HostRequest],
                  report: Report) -> tuple[State, dict[str, Container]]:
-    """Start the hosts with all that they need to boot; the state is written before and after."""
+    """Start the hosts with all that they need to boot; the state is written after each."""
     state = State.load(lab)
     hosts.adopt(client, lab, state)
     for request in requested:
@@ -124,64 +135,21 @@ def _start_hosts(client: docker.DockerClient, lab: Lab, requested: Sequence[Host
     return state, containers
 
 
-def down(names: Sequence[str] | None = None, report: Report = print, *, cache: bool = False) -> None:
-    """Remove the named hosts, or without names the whole lab; with `cache` also what is kept for the next lab.
-
-    Nothing is touched that does not carry the lab's label. Raises UserError for a name that is not a host's.
-    """
-    lab = Lab.here()
-    if not lab.directory.exists() and not names:
-        _drop_cache(lab, report, cache)
-        return
-    lab.directory.mkdir(exist_ok=True)
-    with locked(lab.directory / "lock", report, "with this lab"):
-        client = engine(report)
-        state = State.load(lab)
-        hosts.adopt(client, lab, state)
-        if names:
-            for name in names:
-                _remove_host(client, lab, name, report)
-                state.hosts.pop(name, None)
-            ssh.configure(lab, {name: host.address for name, host in state.hosts.items()})
-            state.save(lab)
-            return
-        _remove_all(client, lab)
-        (lab.root / LOCK_FILE).unlink(missing_ok=True)
-        shutil.rmtree(lab.directory)
-        report("lab: containers, volumes, network and images removed")
-    _drop_cache(lab, report, cache)
-
-
-def status() -> LabStatus:
-    """What runs of this lab; starts and installs nothing."""
-    lab = Lab.here()
+def _remove_hosts(client: docker.DockerClient, lab: Lab, names: Sequence[str], report: Report) -> None:
     state = State.load(lab)
-    running: dict[str, str] = {}
-    answered = True
-    try:
-        client = engine(lambda _: None, start=False)
-        for container in client.containers.list(all=True, filters={"label": f"{LABEL}={lab.id}"}):
-            running[container.labels.get(LABEL_NAME, "")] = container.status
-        hosts.adopt(client, lab, state)
-    except (UserError, APIError, requests.RequestException):
-        answered = False
-    missing = "missing" if answered else "unknown"
-    return LabStatus(
-        id=lab.id, subnet=state.subnet, depot=running.get("depot", missing), depot_address=state.depot_address,
-        ports=dict(state.ports), cache=str(lab.cache), cache_bytes=_size(lab.cache),
-        hosts=tuple(HostStatus(name, host.rig, host.suite, host.address, running.get(name, missing))
-                    for name, host in sorted(state.hosts.items())))
-
-
-def _remove_host(client: docker.DockerClient, lab: Lab, name: str, report: Report) -> None:
-    container = machine.find(client, lab, name)
-    if container is not None and container.labels.get(LABEL_ROLE) != ROLE_HOST:
-        raise UserError(f"{name} is not a host", ways_out=("`down` without names removes the whole lab",))
-    if container is not None:
-        container.remove(force=True, v=True)
-    for volume in client.volumes.list(filters={"label": [f"{LABEL}={lab.id}", f"{LABEL_NAME}={name}"]}):
-        volume.remove(force=True)
-    report(f"lab: {name} removed" if container is not None else f"lab: {name} was not up")
+    hosts.adopt(client, lab, state)
+    for name in names:
+        container = machine.find(client, lab, name)
+        if container is not None and container.labels.get(LABEL_ROLE) != ROLE_HOST:
+            raise UserError(f"{name} is not a host", ways_out=("`down` without names removes the whole lab",))
+        if container is not None:
+            container.remove(force=True, v=True)
+        for volume in client.volumes.list(filters={"label": [f"{LABEL}={lab.id}", f"{LABEL_NAME}={name}"]}):
+            volume.remove(force=True)
+        state.hosts.pop(name, None)
+        report(f"lab: {name} removed" if container is not None else f"lab: {name} was not up")
+    ssh.configure(lab, {name: host.address for name, host in state.hosts.items()})
+    state.save(lab)
 
 
 def _remove_all(client: docker.DockerClient, lab: Lab) -> None:
@@ -192,40 +160,21 @@ def _remove_all(client: docker.DockerClient, lab: Lab) -> None:
         volume.remove(force=True)
     for net in client.networks.list(filters=label):
         net.remove()
-    for image in client.images.list(filters=label):
+    # The depot's image was made on the host's: those without children go first.
+    for image in sorted(client.images.list(filters=label), key=lambda image: image.attrs["Created"], reverse=True):
         client.images.remove(str(image.id), force=True)
 
 
-def _drop_cache(lab: Lab, report: Report, cache: bool) -> None:
-    if cache:
-        shutil.rmtree(lab.cache, ignore_errors=False) if lab.cache.exists() else None
-        report("lab: cache removed")
-    elif size := _size(lab.cache):
-        report(f"lab: kept for the next time: {size / 2**20:.0f} MiB in {lab.cache} (drop it: down --cache)")
-
-
-def _size(directory: Path) -> int:
-    """Bytes of all files below a directory."""
-    total = 0
-    for base, _, names in os.walk(directory):
-        for name in names:
-            try:
-                total += (Path(base) / name).lstat().st_size
-            except FileNotFoundError:  # renamed meanwhile by another command
-                continue
-    return total
-
-
-def _check_null_device() -> None:
-    """Refuse to work with a damaged /dev/null: package signatures could not be checked, here and in hosts."""
-    try:
-        mode = Path("/dev/null").stat().st_mode
-    except FileNotFoundError:
-        mode = 0
-    if stat.S_ISCHR(mode) and stat.S_IMODE(mode) & 0o666 == 0o666:
-        return
-    now = f"has mode {stat.S_IMODE(mode):04o}" if stat.S_ISCHR(mode) else "is not a device"
-    repair = ("sudo chmod 666 /dev/null",) if stat.S_ISCHR(mode) else (
-        "sudo rm -f /dev/null && sudo mknod -m 666 /dev/null c 1 3",)
-    raise UserError(f"this machine's /dev/null {now}, so apt cannot check signatures here or in simulated hosts",
-                    ways_out=repair)
+def _drop_cache(client: docker.DockerClient | None, lab: Lab, report: Report) -> None:
+    """Remove the cache. Raises UserError when another checkout's lab serves from it."""
+    others = client.containers.list(filters={"label": [LABEL, f"{LABEL_ROLE}=depot"]}) if client else []
+    if others:
+        raise UserError(f"the cache is in use by another lab (container {others[0].name})", where=str(lab.cache),
+                        ways_out=("bring that lab down first, from its own checkout",))
+    if lab.cache.exists():
+        try:
+            shutil.rmtree(lab.cache)
+        except OSError as error:
+            raise UserError("the cache could not be removed", where=str(error.filename or lab.cache),
+                            why=error.strerror, ways_out=(f"sudo rm -r {lab.cache}",)) from error
+    report("lab: cache removed")

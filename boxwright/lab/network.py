@@ -18,10 +18,12 @@ from boxwright.lab.state import Lab, Report, State
 ROUTES = Path("/proc/net/route")
 #: Host parts of the addresses: the machine itself, the depot, and the first simulated host.
 GATEWAY, DEPOT, FIRST_HOST, LAST_HOST = 1, 2, 10, 250
+#: How many subnets the engine may refuse before that is given up.
+MOST_TRIES = 20
 
 
 def candidates() -> Iterable[IPv4Network]:
-    """The subnets to try, in order: 172.28.0.0 to 172.31.255.0, then parts of 10.0.0.0/8 that few sites use."""
+    """The subnets to try, in order: 172.28.0.0/14, then parts of 10.0.0.0/8 that few sites use."""
     yield from IPv4Network("172.28.0.0/14").subnets(new_prefix=24)
     for second in (213, 197, 173, 151, 127, 89, 61, 37):
         yield from IPv4Network(f"10.{second}.0.0/16").subnets(new_prefix=24)
@@ -63,16 +65,22 @@ def ensure(client: docker.DockerClient, lab: Lab, state: State, report: Report) 
         return network
     except NotFound:
         pass
-    subnet = choose_subnet(_taken(client), state.subnet)
-    pool = IPAMPool(subnet=str(subnet), gateway=str(subnet[GATEWAY]))
-    try:
-        network = client.networks.create(lab.network, driver="bridge", labels=lab.labels(),
-                                         ipam=IPAMConfig(pool_configs=[pool]))
-    except APIError as error:
-        raise UserError(f"the engine could not make network {lab.network} ({subnet})", why=error.explanation) from error
-    _move(state, subnet)
-    report(f"lab: network {subnet} made")
-    return network
+    refused: list[IPv4Network] = []
+    while True:
+        subnet = choose_subnet([*_taken(client), *refused], state.subnet)
+        pool = IPAMPool(subnet=str(subnet), gateway=str(subnet[GATEWAY]))
+        try:
+            network = client.networks.create(lab.network, driver="bridge", labels=lab.labels(),
+                                             ipam=IPAMConfig(pool_configs=[pool]))
+        except APIError as error:
+            if "overlap" in str(error.explanation) and len(refused) < MOST_TRIES:  # another lab was quicker
+                refused.append(subnet)
+                continue
+            raise UserError(f"the engine could not make network {lab.network} ({subnet})",
+                            why=error.explanation) from error
+        _move(state, subnet)
+        report(f"lab: network {subnet} made")
+        return network
 
 
 def address_for(name: str, state: State) -> str:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True)
 class Payload:
-    """One file of a host. path: absolute; content: its bytes; mode: its permissions; owner: user and group id."""
+    """One file of a host. path: absolute; mode: its permissions; owner: its user and group, as a number."""
 
     path: str
     content: bytes

@@ -1,4 +1,4 @@
-"""The way into simulated hosts: a key made for the lab, host keys that stay, and an ssh configuration file."""
+"""The way into simulated hosts: a key made for the lab, host keys that stay, and an ssh configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ensure_key(lab: Lab, report: Report) -> Path:
 
 
 def host_key(lab: Lab, name: str, report: Report) -> Path:
-    """The private key by which the host called `name` is known; it stays the same until the whole lab goes."""
+    """The private key by which the host called `name` is known; it stays until the whole lab goes."""
     key = lab.directory / "host_keys" / name
     if not key.exists() or not key.with_suffix(".pub").exists():
         _generate(key, name, report)
@@ -70,7 +70,7 @@ Host {name}
 
 
 def _word(path: Path) -> str:
-    """A path as one argument of ssh_config(5): quoted, and with its percent signs kept from being expanded."""
+    """A path as one argument of ssh_config(5): quoted, its percent signs kept from being expanded."""
     text = str(path).replace("%", "%%")
     return f'"{text}"' if " " in text else text
 

@@ -91,18 +91,19 @@ class State:
 
     @classmethod
     def load(cls, lab: Lab) -> State:
-        """Read the state; an empty one where there is none. Raises UserError on a file that cannot be read."""
+        """Read the state; an empty one where there is none. Raises UserError for a damaged file."""
         try:
             values = json.loads(lab.state_file.read_text(encoding="utf-8"))
             if values["version"] != STATE_VERSION:
                 raise ValueError(f"version {values['version']} is not {STATE_VERSION}")
-            return cls(subnet=values["subnet"], depot_address=values["depot_address"], ports=dict(values["ports"]),
+            return cls(subnet=values["subnet"], depot_address=values["depot_address"],
+                       ports={name: int(port) for name, port in values["ports"].items()},
                        hosts={name: HostState(**host) for name, host in values["hosts"].items()})
         except FileNotFoundError:
             return cls()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError("the lab's state cannot be read", where=str(lab.state_file), why=str(error),
-                            ways_out=("remove that file: the next `up` writes it anew from what runs",)) from error
+                            ways_out=("remove that file: the next `up` writes it from what runs",)) from error
 
     def save(self, lab: Lab) -> None:
         """Write the state whole: a reader never sees half of it."""
@@ -121,15 +122,22 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 
 @contextmanager
 def locked(path: Path, report: Report, what: str) -> Iterator[None]:
-    """Hold the lock file `path`; say once that another command is waited for. what: what that command does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report(f"lab: waiting for another command to finish {what}")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    """Hold the lock file `path`; say once that another command is waited for, which does `what`."""
+    said = False
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not said:
+                    report(f"lab: waiting for another command to finish {what}")
+                    said = True
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            # Whoever held it may have removed the directory: a lock that others can find is on the file there now.
+            if path.exists() and path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
+                yield
+                return
 
 
 class Stopwatch:
