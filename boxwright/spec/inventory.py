@@ -98,6 +98,16 @@ class Inventory:
             for problem in file.document.problems
         ]
 
+    def problems_about(self, hosts: Sequence[str]) -> list[Problem]:
+        """`problems` without those of vars files that belong to other hosts only."""
+        owners = {name for host in hosts for name in (host, *self.groups(host))}
+        others = {
+            shown_path(file.file)
+            for file in self._files
+            if file.owner not in owners and file.owner in (*self.hosts, *self.group_names)
+        }
+        return [problem for problem in self.problems if problem.file not in others]
+
     def unreadable_sources(self) -> list[Problem]:
         """Problems of the files that list hosts and cannot be read: names from them are unknown."""
         return [problem for source in self._sources if source.broken for problem in source.problems]
