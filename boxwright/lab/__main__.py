@@ -50,7 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     down = commands.add_parser("down", help="remove these hosts; without names, the whole lab")
     down.add_argument("names", nargs="*", metavar="NAME")
     down.add_argument("--cache", action="store_true", help="remove the cache of images and models, too")
-    depot = commands.add_parser("depot", help="stop or start one service of the depot, to see what its loss does")
+    depot = commands.add_parser(
+        "depot", help="stop or start one service of the depot, to see what its loss does"
+    )
     depot.add_argument("action", choices=("start", "stop", "restart"))
     depot.add_argument("service", choices=sorted(SERVICES))
     status = commands.add_parser("status", help="show what runs")

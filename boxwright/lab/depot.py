@@ -45,15 +45,34 @@ class Service:
     command: str
 
 
-SERVICES = {service.name: service for service in (
-    Service("www", 80, "/simple/", "Package repositories and the wheel index",
+SERVICES = {
+    service.name: service
+    for service in (
+        Service(
+            "www",
+            80,
+            "/simple/",
+            "Package repositories and the wheel index",
             "/usr/bin/python3 -m servers.www --port 80 --mount /=/srv/www --mount /simple=/srv/wheels"
-            " --control /srv/control/www.json --log /srv/log/www.jsonl"),
-    Service("hub", 8300, "/", "The model hub",
+            " --control /srv/control/www.json --log /srv/log/www.jsonl",
+        ),
+        Service(
+            "hub",
+            8300,
+            "/",
+            "The model hub",
             "/usr/bin/python3 -m servers.hub --port 8300 --root /srv/models"
-            " --control /srv/control/hub.json --log /srv/log/hub.jsonl"),
-    Service("registry", 5000, "/v2/", "The container registry", f"/usr/bin/docker-registry serve {REGISTRY_FILE}"),
-)}
+            " --control /srv/control/hub.json --log /srv/log/hub.jsonl",
+        ),
+        Service(
+            "registry",
+            5000,
+            "/v2/",
+            "The container registry",
+            f"/usr/bin/docker-registry serve {REGISTRY_FILE}",
+        ),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +89,9 @@ def ensure(client: docker.DockerClient, lab: Lab, state: State, trees: Trees, re
     container = machine.find(client, lab, NAME)
     wanted, files = describe(lab, state, trees, images.ensure_depot_image(client, lab, report))
     recipe = wanted.digest(files)
-    if container is not None and (container.labels.get(LABEL_RECIPE) != recipe or container.status == "created"):
+    if container is not None and (
+        container.labels.get(LABEL_RECIPE) != recipe or container.status == "created"
+    ):
         container.remove(force=True, v=True)
         container = None
     if container is None:
@@ -89,28 +110,45 @@ def describe(lab: Lab, state: State, trees: Trees, image: str) -> tuple[Machine,
         directory.mkdir(parents=True, exist_ok=True)
     files = [Payload.text(REGISTRY_FILE, REGISTRY_CONFIGURATION)]
     files += [_unit(service) for service in SERVICES.values()]
-    files += [Payload(f"{SERVERS_INSIDE}/{path.relative_to(SERVERS)}", path.read_bytes())
-              for path in sorted(SERVERS.rglob("*.py"))]
+    files += [
+        Payload(f"{SERVERS_INSIDE}/{path.relative_to(SERVERS)}", path.read_bytes())
+        for path in sorted(SERVERS.rglob("*.py"))
+    ]
     wanted = Machine(
-        name=NAME, role=ROLE_DEPOT, image=image, address=state.depot_address, aliases=(ALIAS,), labels={},
-        binds={"/srv/www": (trees.www, False), "/srv/wheels": (trees.wheels, False),
-               "/srv/models": (trees.models, False), "/srv/registry": (registry, True),
-               "/srv/control": (control, False), "/srv/log": (log, True)},
-        ports={service.port: state.ports[service.name] for service in SERVICES.values()})
+        name=NAME,
+        role=ROLE_DEPOT,
+        image=image,
+        address=state.depot_address,
+        aliases=(ALIAS,),
+        labels={},
+        binds={
+            "/srv/www": (trees.www, False),
+            "/srv/wheels": (trees.wheels, False),
+            "/srv/models": (trees.models, False),
+            "/srv/registry": (registry, True),
+            "/srv/control": (control, False),
+            "/srv/log": (log, True),
+        },
+        ports={service.port: state.ports[service.name] for service in SERVICES.values()},
+    )
     return wanted, files
 
 
 def prepare(container: Container, state: State, report: Report) -> None:
-    """Wait until every service of the depot answers. Raises UserError with the journal's last lines otherwise."""
+    """Wait until every service of the depot answers. Raises UserError with the journal's last lines."""
     machine.wait(container, "the depot", report)
     for service in SERVICES.values():
         port, deadline = state.ports[service.name], time.monotonic() + READY_TIMEOUT
         while not _answers(port, service.path):
             if time.monotonic() > deadline:
-                _, journal = run_in(container, ["journalctl", "--no-pager", "-o", "cat", "-n", "8", "-u", service.name])
-                raise UserError(f"the depot's {service.name} does not answer at 127.0.0.1:{port}",
-                                why=journal.replace("\n", "\n  ") or None,
-                                ways_out=(f"docker exec {container.name} systemctl status {service.name}",))
+                _, journal = run_in(
+                    container, ["journalctl", "--no-pager", "-o", "cat", "-n", "8", "-u", service.name]
+                )
+                raise UserError(
+                    f"the depot's {service.name} does not answer at 127.0.0.1:{port}",
+                    why=journal.replace("\n", "\n  ") or None,
+                    ways_out=(f"docker exec {container.name} systemctl status {service.name}",),
+                )
             time.sleep(0.1)
 
 
@@ -120,8 +158,11 @@ def control(client: docker.DockerClient, lab: Lab, action: str, name: str) -> No
     Raises UserError for another service's name, and when the depot is not up.
     """
     if name not in SERVICES:
-        raise UserError(f"the depot has no service {name!r}", status=EXIT_BAD_INPUT,
-                        ways_out=("one of: " + ", ".join(SERVICES),))
+        raise UserError(
+            f"the depot has no service {name!r}",
+            status=EXIT_BAD_INPUT,
+            ways_out=("one of: " + ", ".join(SERVICES),),
+        )
     container = machine.find(client, lab, NAME)
     if container is None or container.status != "running":
         raise UserError("the depot is not up", ways_out=("python -m boxwright.lab up NAME",))
@@ -147,8 +188,10 @@ def choose_ports(state: State) -> None:
 
 
 def _unit(service: Service) -> Payload:
-    """The service's unit. It runs as the user whose directories it writes, so that the user can remove them."""
-    return Payload.text(f"/etc/systemd/system/{service.name}.service", f"""\
+    """The service's unit. It runs as the user whose directories it writes, who can then remove them."""
+    return Payload.text(
+        f"/etc/systemd/system/{service.name}.service",
+        f"""\
 [Unit]
 Description={service.description}
 
@@ -163,7 +206,8 @@ RestartSec=1
 
 [Install]
 WantedBy=multi-user.target
-""")
+""",
+    )
 
 
 def _answers(port: int, path: str) -> bool:

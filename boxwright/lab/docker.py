@@ -31,13 +31,46 @@ REGROUPED = "BOXWRIGHT_LAB_REGROUPED"
 #: Linux capabilities in the order of their bits (capabilities(7), include/uapi/linux/capability.h).
 #: Later ones (PERFMON, BPF, CHECKPOINT_RESTORE) are unknown to engines of 2020, and no host needs them.
 CAPABILITIES = (
-    "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
-    "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER",
-    "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
-    "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP",
-    "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
 )
-#: Never given to a simulated host: these reach the machine itself (its kernel modules, memory, clock and rules).
+#: Never given to a simulated host: these reach the machine itself (its kernel modules, memory, clock, rules).
 #: SYS_RESOURCE is left out so that a host is the same where the engine has it and where it has not.
 WITHHELD = frozenset({"SYS_MODULE", "SYS_RAWIO", "SYS_TIME", "SYS_RESOURCE", "MAC_ADMIN", "MAC_OVERRIDE"})
 
@@ -55,14 +88,20 @@ def engine(report: Report, *, start: bool = True) -> docker.DockerClient:
         raise _not_allowed(address)
     if client is None and start:
         if address != SOCKET:
-            raise UserError(f"no container engine answers at {address}", why=str(trouble),
-                            ways_out=("unset DOCKER_HOST, or `docker context use default`, to use this machine's",))
+            raise UserError(
+                f"no container engine answers at {address}",
+                why=str(trouble),
+                ways_out=("unset DOCKER_HOST, or `docker context use default`, to use this machine's",),
+            )
         if not installed():
             _install(report)
         client = _start(report)
     if client is None:
-        raise UserError("no container engine answers on this machine", why=str(trouble),
-                        ways_out=("start it: sudo systemctl start docker",))
+        raise UserError(
+            "no container engine answers on this machine",
+            why=str(trouble),
+            ways_out=("start it: sudo systemctl start docker",),
+        )
     _check_fit(client)
     return client
 
@@ -120,7 +159,10 @@ def _engine_process() -> str | None:
     candidates += [path.name for path in Path("/proc").glob("[0-9]*")]
     for process in candidates:
         status = Path(f"/proc/{process}/status")
-        if status_field(status, "Name") == "dockerd" and len((status_field(status, "NSpid") or "").split()) == 1:
+        if (
+            status_field(status, "Name") == "dockerd"
+            and len((status_field(status, "NSpid") or "").split()) == 1
+        ):
             return process
     return None
 
@@ -136,11 +178,15 @@ def _address() -> str:
     return address.replace("http+unix://", "unix://")
 
 
-def _connect(address: str, timeout: float = ANSWER_TIMEOUT) -> tuple[docker.DockerClient | None, Exception | None]:
+def _connect(
+    address: str, timeout: float = ANSWER_TIMEOUT
+) -> tuple[docker.DockerClient | None, Exception | None]:
     if not address.startswith("unix://"):
-        raise UserError(f"the lab needs an engine on this machine, and the docker client is set to {address}",
-                        why="simulated hosts are reached at their own addresses and see directories of this machine",
-                        ways_out=("unset DOCKER_HOST, or `docker context use default`",))
+        raise UserError(
+            f"the lab needs an engine on this machine, and the docker client is set to {address}",
+            why="simulated hosts are reached at their own addresses and see directories of this machine",
+            ways_out=("unset DOCKER_HOST, or `docker context use default`",),
+        )
     try:
         client = docker.DockerClient(base_url=address, version="auto", timeout=int(timeout))
         client.ping()
@@ -160,14 +206,18 @@ def _root_cause(error: Exception) -> Exception:
         seen.add(id(here))
         if isinstance(here, OSError) and here.errno and not isinstance(here, requests.RequestException):
             return here
-        waiting += [part for part in (here.__cause__, here.__context__, *here.args) if isinstance(part, BaseException)]
+        waiting += [
+            part for part in (here.__cause__, here.__context__, *here.args) if isinstance(part, BaseException)
+        ]
     return error
 
 
 def _not_allowed(address: str) -> UserError:
     user = getpass.getuser()
-    return UserError(f"user {user} may not use the container engine at {address}",
-                     ways_out=(f"sudo usermod -aG docker {user}   and log in again", "run the command as root"))
+    return UserError(
+        f"user {user} may not use the container engine at {address}",
+        ways_out=(f"sudo usermod -aG docker {user}   and log in again", "run the command as root"),
+    )
 
 
 def _regroup() -> None:
@@ -188,11 +238,19 @@ def _install(report: Report) -> None:
     packages = ["docker.io"]
     if not any(kind.startswith("cgroup") for kind in _mounted_kinds()):
         packages.append("cgroupfs-mount")
-    install_packages(packages, report, why="simulated hosts are containers, and this machine has no engine",
-                     otherwise="install Docker Engine: https://docs.docker.com/engine/install/")
+    install_packages(
+        packages,
+        report,
+        why="simulated hosts are containers, and this machine has no engine",
+        otherwise="install Docker Engine: https://docs.docker.com/engine/install/",
+    )
     if find("docker") is None:  # a package of its own since Debian 13
-        install_packages(["docker-cli"], report, why="to look into simulated hosts by hand",
-                         otherwise="install the package docker-cli")
+        install_packages(
+            ["docker-cli"],
+            report,
+            why="to look into simulated hosts by hand",
+            otherwise="install the package docker-cli",
+        )
     if os.geteuid() != 0:
         user = getpass.getuser()
         report(f"lab: adding {user} to group docker, whose members may use the engine")
@@ -207,8 +265,10 @@ def _mounted_kinds() -> list[str]:
 def _start(report: Report) -> docker.DockerClient:
     """Start the installed engine and wait for it. Raises UserError when it does not come up."""
     if not can_be_root():
-        raise UserError("the container engine is installed but does not run, and starting it takes root",
-                        ways_out=("sudo systemctl start docker", "sudo service docker start"))
+        raise UserError(
+            "the container engine is installed but does not run, and starting it takes root",
+            ways_out=("sudo systemctl start docker", "sudo service docker start"),
+        )
     report("lab: starting the container engine")
     if Path("/run/systemd/system").is_dir():
         as_root(["systemctl", "start", "docker"], what="start the container engine")
@@ -223,21 +283,36 @@ def _start(report: Report) -> docker.DockerClient:
             _regroup()
             raise _not_allowed(SOCKET)
         if time.monotonic() > deadline:
-            raise UserError(f"the container engine was started, but does not answer after {START_TIMEOUT} s",
-                            why=_log_tail() or str(trouble))
+            raise UserError(
+                f"the container engine was started, but does not answer after {START_TIMEOUT} s",
+                why=_log_tail() or str(trouble),
+            )
         time.sleep(0.3)
 
 
 def _start_without_systemd() -> None:
-    """Start the engine by its init script, or directly where that script wants limits that this machine forbids."""
+    """Start the engine by its init script, or directly where that wants limits that this machine forbids."""
     if not any(kind.startswith("cgroup") for kind in _mounted_kinds()) and find("cgroupfs-mount"):
         as_root(["cgroupfs-mount"], what="mount the control groups")
     try:
         as_root(["service", "docker", "start"], what="start the container engine")
     except UserError:
-        as_root(["start-stop-daemon", "--start", "--background", "--exec", find("dockerd") or "dockerd",
-                 "--pidfile", str(PID_FILE), "--output", str(LOG_FILE), "--", f"--pidfile={PID_FILE}"],
-                what="start the container engine")
+        as_root(
+            [
+                "start-stop-daemon",
+                "--start",
+                "--background",
+                "--exec",
+                find("dockerd") or "dockerd",
+                "--pidfile",
+                str(PID_FILE),
+                "--output",
+                str(LOG_FILE),
+                "--",
+                f"--pidfile={PID_FILE}",
+            ],
+            what="start the container engine",
+        )
 
 
 def _log_tail() -> str:
@@ -256,14 +331,19 @@ def _check_fit(client: docker.DockerClient) -> None:
     except (APIError, requests.RequestException) as error:
         raise UserError("the container engine does not tell about itself", why=str(error)) from error
     if why := unfit(info):
-        raise UserError("this container engine cannot carry the lab", why=why,
-                        ways_out=("use the distribution's Docker Engine on Linux (package docker.io)",))
+        raise UserError(
+            "this container engine cannot carry the lab",
+            why=why,
+            ways_out=("use the distribution's Docker Engine on Linux (package docker.io)",),
+        )
 
 
 def unfit(info: dict[str, object]) -> str | None:
     """Why an engine that describes itself so cannot carry a lab; None when it can."""
     told = info.get("SecurityOptions")
-    options = {str(option).partition("name=")[2].split(",")[0] for option in (told if isinstance(told, list) else [])}
+    options = {
+        str(option).partition("name=")[2].split(",")[0] for option in (told if isinstance(told, list) else [])
+    }
     if "rootless" in options:
         return "it runs rootless, so its containers cannot boot systemd with an engine of their own"
     if "userns" in options:

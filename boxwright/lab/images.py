@@ -23,8 +23,23 @@ from boxwright.lab.state import Lab, Report, Stopwatch, locked
 SETUP = Path(__file__).with_name("data") / "machine" / "setup.sh"
 SUITES = ("trixie", "bookworm")
 HOST_PACKAGES = (
-    "systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "python3-apt", "openssh-server", "sudo", "gnupg",
-    "ca-certificates", "iproute2", "procps", "iptables", "curl", "kmod", "pciutils", "rsync",
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "python3",
+    "python3-venv",
+    "python3-apt",
+    "openssh-server",
+    "sudo",
+    "gnupg",
+    "ca-certificates",
+    "iproute2",
+    "procps",
+    "iptables",
+    "curl",
+    "kmod",
+    "pciutils",
+    "rsync",
 )
 #: The depot's own units run its services, and nobody logs in to it.
 DEPOT_SETUP = """\
@@ -41,8 +56,8 @@ Maker = Callable[[Path], None]
 class Recipe:
     """What an image is made of.
 
-    name: part of file and image names; setup: a script run in the root directory when the packages are installed;
-    base: name and digest of the recipe it builds on, if any.
+    name: part of file and image names; setup: a script run in the root directory once the packages are
+    installed; base: name and digest of the recipe it builds on, if any.
     """
 
     name: str
@@ -68,17 +83,24 @@ class Recipe:
 def host_recipe(suite: str) -> Recipe:
     """The recipe of a simulated host. Raises UserError for a suite that the lab does not make."""
     if suite not in SUITES:
-        raise UserError(f"no lab host runs {suite!r}", status=EXIT_BAD_INPUT,
-                        ways_out=("one of: " + ", ".join(SUITES),))
-    return Recipe(name=f"host-{suite}", suite=suite, packages=HOST_PACKAGES,
-                  setup=SETUP.read_text(encoding="utf-8"))
+        raise UserError(
+            f"no lab host runs {suite!r}", status=EXIT_BAD_INPUT, ways_out=("one of: " + ", ".join(SUITES),)
+        )
+    return Recipe(
+        name=f"host-{suite}", suite=suite, packages=HOST_PACKAGES, setup=SETUP.read_text(encoding="utf-8")
+    )
 
 
 def depot_recipe() -> Recipe:
     """The recipe of the depot: a host of the newest suite with the distribution's container registry."""
     base = host_recipe(SUITES[0])
-    return Recipe(name="depot", suite=base.suite, packages=("docker-registry",), setup=DEPOT_SETUP,
-                  base=f"{base.name}-{base.digest}")
+    return Recipe(
+        name="depot",
+        suite=base.suite,
+        packages=("docker-registry",),
+        setup=DEPOT_SETUP,
+        base=f"{base.name}-{base.digest}",
+    )
 
 
 def ensure_host_image(client: docker.DockerClient, lab: Lab, suite: str, report: Report) -> str:
@@ -93,7 +115,9 @@ def ensure_depot_image(client: docker.DockerClient, lab: Lab, report: Report) ->
 
     def make(target: Path) -> None:
         base = ensure_host_image(client, lab, recipe.suite, report)
-        bootstrap.install_into(client, lab.labels(role="builder"), base, recipe.packages, recipe.setup, target)
+        bootstrap.install_into(
+            client, lab.labels(role="builder"), base, recipe.packages, recipe.setup, target
+        )
 
     return _ensure(client, lab, recipe, report, make)
 
@@ -110,8 +134,9 @@ def _base_maker(client: docker.DockerClient, lab: Lab, recipe: Recipe, report: R
         if bootstrap.registry_has(reference):
             report(f"lab: making image {recipe.name} from {reference} of the registry")
             with bootstrap.pulled(client, reference):
-                bootstrap.install_into(client, lab.labels(role="builder"), reference, recipe.packages, recipe.setup,
-                                       target)
+                bootstrap.install_into(
+                    client, lab.labels(role="builder"), reference, recipe.packages, recipe.setup, target
+                )
         else:
             report(f"lab: making image {recipe.name} from the distribution's packages")
             bootstrap.mmdebstrap(recipe.suite, recipe.packages, recipe.setup, target, report)
@@ -143,8 +168,13 @@ def _root(lab: Lab, recipe: Recipe, report: Report, make: Maker) -> Path:
             make(temporary)
             temporary.replace(target)
         except UserError as error:
-            raise UserError(f"image {recipe.name} could not be made: {error.what}", where=error.where, why=error.why,
-                            ways_out=error.ways_out, status=error.status) from error
+            raise UserError(
+                f"image {recipe.name} could not be made: {error.what}",
+                where=error.where,
+                why=error.why,
+                ways_out=error.ways_out,
+                status=error.status,
+            ) from error
         finally:
             temporary.unlink(missing_ok=True)
         report(f"lab: image {recipe.name} made in {watch}")
@@ -156,10 +186,16 @@ def _load(client: docker.DockerClient, lab: Lab, recipe: Recipe, file: Path, tag
     repository, _, version = tag.partition(":")
     changes = [f'LABEL "{key}"="{value}"' for key, value in lab.labels(recipe=recipe.digest).items()]
     try:
-        answer = client.api.import_image_from_file(str(file), repository=repository, tag=version, changes=changes)
+        answer = client.api.import_image_from_file(
+            str(file), repository=repository, tag=version, changes=changes
+        )
         problems = [json.loads(line).get("error") for line in str(answer).splitlines() if line.strip()]
     except APIError as error:
         problems = [error.explanation]
     for problem in filter(None, problems):
-        raise UserError(f"the engine could not load image {recipe.name}", where=str(file), why=problem,
-                        ways_out=("remove that file; the next `up` makes it anew",))
+        raise UserError(
+            f"the engine could not load image {recipe.name}",
+            where=str(file),
+            why=problem,
+            ways_out=("remove that file; the next `up` makes it anew",),
+        )

@@ -37,7 +37,7 @@ LOCK_FILE = Path("inventory/lab/.boxwright.lock.json")
 def up(requested: Sequence[HostRequest], report: Report = print) -> State:
     """Have the requested hosts run, with network, images and depot; what is there already stays as it is.
 
-    The state that comes back knows each host's address. Raises UserError, with what is missing and how to get it.
+    The state that comes back knows each host's address. Raises UserError: what is missing and how to get it.
     """
     for request in requested:
         request.check()
@@ -50,7 +50,9 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
         try:
             with locked(lab.directory / "lock", report, "with this lab"):
                 state, containers = _start_hosts(client, lab, requested, report)
-            ready = [pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()]
+            ready = [
+                pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()
+            ]
             # The depot has a lock of its own: others can have hosts while its trees are made.
             with locked(lab.directory / "depot.lock", report, "with this lab's depot"):
                 depot.prepare(depot.ensure(client, lab, state, supply.trees(), report), state, report)
@@ -61,15 +63,16 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     for request in requested:
-        report(f"lab: {request.name} ({request.rig}, {request.suite}) is up at {state.hosts[request.name].address}")
+        address = state.hosts[request.name].address
+        report(f"lab: {request.name} ({request.rig}, {request.suite}) is up at {address}")
     report(f"lab: ready in {watch}")
     return state
 
 
 def down(names: Sequence[str] | None = None, report: Report = print, *, cache: bool = False) -> None:
-    """Remove the named hosts, or without names the whole lab; with `cache` also what is kept for the next one.
+    """Remove the named hosts, or without names the whole lab; with `cache` also what is kept for the next.
 
-    Nothing is touched that does not carry the lab's label. Raises UserError where something cannot be removed.
+    Nothing is touched that does not carry the lab's label. Raises UserError when something cannot be removed.
     """
     lab = Lab.here()
     with locked(lab.directory / "lock", report, "with this lab"):
@@ -81,14 +84,18 @@ def down(names: Sequence[str] | None = None, report: Report = print, *, cache: b
             try:
                 _remove_all(client, lab)
             except APIError as error:
-                raise UserError("the engine could not remove all of the lab", why=error.explanation) from error
+                raise UserError(
+                    "the engine could not remove all of the lab", why=error.explanation
+                ) from error
         (lab.root / LOCK_FILE).unlink(missing_ok=True)
         shutil.rmtree(lab.directory)
         report("lab: containers, volumes, network and images removed")
     if cache:
         _drop_cache(client, lab, report)
     elif size := size_of(lab.cache):
-        report(f"lab: kept for the next time: {size / 2**20:.0f} MiB in {lab.cache} (to drop it: down --cache)")
+        report(
+            f"lab: kept for the next time: {size / 2**20:.0f} MiB in {lab.cache} (to drop it: down --cache)"
+        )
 
 
 def control_depot(action: str, service: str) -> None:
@@ -106,15 +113,21 @@ def check_null_device(device: Path) -> None:
     except FileNotFoundError:
         mode = 0
     if not stat.S_ISCHR(mode):
-        raise UserError(f"this machine's {device} is not a device, so apt cannot check signatures",
-                        ways_out=(f"sudo rm -f {device} && sudo mknod -m 666 {device} c 1 3",))
+        raise UserError(
+            f"this machine's {device} is not a device, so apt cannot check signatures",
+            ways_out=(f"sudo rm -f {device} && sudo mknod -m 666 {device} c 1 3",),
+        )
     if stat.S_IMODE(mode) & 0o666 != 0o666:
-        raise UserError(f"this machine's {device} has mode {stat.S_IMODE(mode):04o}, so apt cannot check signatures, "
-                        "here or in simulated hosts", ways_out=(f"sudo chmod 666 {device}",))
+        raise UserError(
+            f"this machine's {device} has mode {stat.S_IMODE(mode):04o}, so apt cannot check signatures, "
+            "here or in simulated hosts",
+            ways_out=(f"sudo chmod 666 {device}",),
+        )
 
 
-def _start_hosts(client: docker.DockerClient, lab: Lab, requested: Sequence[HostRequest],
-                 report: Report) -> tuple[State, dict[str, Container]]:
+def _start_hosts(
+    client: docker.DockerClient, lab: Lab, requested: Sequence[HostRequest], report: Report
+) -> tuple[State, dict[str, Container]]:
     """Start the hosts with all that they need to boot; the state is written after each."""
     state = State.load(lab)
     hosts.adopt(client, lab, state)
@@ -161,7 +174,9 @@ def _remove_all(client: docker.DockerClient, lab: Lab) -> None:
     for net in client.networks.list(filters=label):
         net.remove()
     # The depot's image was made on the host's: those without children go first.
-    for image in sorted(client.images.list(filters=label), key=lambda image: image.attrs["Created"], reverse=True):
+    for image in sorted(
+        client.images.list(filters=label), key=lambda image: image.attrs["Created"], reverse=True
+    ):
         client.images.remove(str(image.id), force=True)
 
 
@@ -169,12 +184,19 @@ def _drop_cache(client: docker.DockerClient | None, lab: Lab, report: Report) ->
     """Remove the cache. Raises UserError when another checkout's lab serves from it."""
     others = client.containers.list(filters={"label": [LABEL, f"{LABEL_ROLE}=depot"]}) if client else []
     if others:
-        raise UserError(f"the cache is in use by another lab (container {others[0].name})", where=str(lab.cache),
-                        ways_out=("bring that lab down first, from its own checkout",))
+        raise UserError(
+            f"the cache is in use by another lab (container {others[0].name})",
+            where=str(lab.cache),
+            ways_out=("bring that lab down first, from its own checkout",),
+        )
     if lab.cache.exists():
         try:
             shutil.rmtree(lab.cache)
         except OSError as error:
-            raise UserError("the cache could not be removed", where=str(error.filename or lab.cache),
-                            why=error.strerror, ways_out=(f"sudo rm -r {lab.cache}",)) from error
+            raise UserError(
+                "the cache could not be removed",
+                where=str(error.filename or lab.cache),
+                why=error.strerror,
+                ways_out=(f"sudo rm -r {lab.cache}",),
+            ) from error
     report("lab: cache removed")

@@ -1,4 +1,4 @@
-"""A container that boots systemd: made, started, waited for. Simulated hosts and the depot are such machines."""
+"""A container that boots systemd: made, started, waited for. Simulated hosts and the depot are such."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ BOOTED = frozenset({"running", "degraded"})
 class Machine:
     """What a container is to be.
 
-    volumes: the engine's volumes, by the directory where they are mounted; binds: directories of this machine and
-    whether they can be written, likewise; ports: those on 127.0.0.1, by the container's port.
+    volumes: the engine's volumes, by the directory where they are mounted; binds: directories of this machine
+    and whether they can be written, likewise; ports: those on 127.0.0.1, by the container's port.
     """
 
     name: str
@@ -47,28 +47,39 @@ class Machine:
 
     def digest(self, files: Sequence[Payload]) -> str:
         """Twelve hex digits that change with what the machine is made of (not with its address)."""
-        made_of = [self.image, sorted(self.volumes.items()), sorted(self.ports.items()), sorted(self.aliases),
-                   sorted((at, str(path), write) for at, (path, write) in self.binds.items()),
-                   sorted((file.path, hashlib.sha256(file.content).hexdigest(), file.mode)
-                          for file in (*boot_files(), *files))]
+        made_of = [
+            self.image,
+            sorted(self.volumes.items()),
+            sorted(self.ports.items()),
+            sorted(self.aliases),
+            sorted((at, str(path), write) for at, (path, write) in self.binds.items()),
+            sorted(
+                (file.path, hashlib.sha256(file.content).hexdigest(), file.mode)
+                for file in (*boot_files(), *files)
+            ),
+        ]
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
 
 
 def boot_files() -> list[Payload]:
     """The files by which a container boots as a machine of its own."""
-    return [Payload(INIT, (DATA / "init").read_bytes(), mode=0o755),
-            Payload("/etc/systemd/system/lab-boot-id.service", (DATA / "lab-boot-id.service").read_bytes())]
+    return [
+        Payload(INIT, (DATA / "init").read_bytes(), mode=0o755),
+        Payload("/etc/systemd/system/lab-boot-id.service", (DATA / "lab-boot-id.service").read_bytes()),
+    ]
 
 
 def find(client: docker.DockerClient, lab: Lab, name: str) -> Container | None:
-    """The container of this lab called `name`. Raises UserError when the name is taken by another's container."""
+    """The container of this lab called `name`, if any. Raises UserError when it is another's."""
     try:
         container = client.containers.get(lab.container(name))
     except NotFound:
         return None
     if container.labels.get(LABEL) != lab.id:
-        raise UserError(f"a container called {lab.container(name)} exists that this lab did not make",
-                        ways_out=("rename or remove that container",))
+        raise UserError(
+            f"a container called {lab.container(name)} exists that this lab did not make",
+            ways_out=("rename or remove that container",),
+        )
     return container
 
 
@@ -79,25 +90,39 @@ def create(client: docker.DockerClient, lab: Lab, machine: Machine, files: Seque
         remove_volume(client, lab, volume)
         client.volumes.create(volume, labels=lab.labels(role=machine.role, name=machine.name))
     mounts = [Mount(at, volume, type="volume") for at, volume in machine.volumes.items()]
-    mounts += [Mount(at, str(path), type="bind", read_only=not write) for at, (path, write) in machine.binds.items()]
+    mounts += [
+        Mount(at, str(path), type="bind", read_only=not write) for at, (path, write) in machine.binds.items()
+    ]
     if version == "1":
         mounts.append(Mount("/sys/fs/cgroup", "/sys/fs/cgroup", type="bind"))
     settings = client.api.create_host_config(
-        mounts=mounts, cap_add=bounding_capabilities(), cap_drop=["ALL"],
+        mounts=mounts,
+        cap_add=bounding_capabilities(),
+        cap_drop=["ALL"],
         security_opt=["seccomp=unconfined", "apparmor=unconfined"],
-        # With version 1 systemd needs the machine's own hierarchies; with 2 a namespace makes its root its own.
+        # With version 1 systemd needs the machine's hierarchies; with 2 a namespace makes its root its own.
         cgroupns="host" if version == "1" else "private",
-        tmpfs={"/run": "exec,mode=755", "/tmp": "exec,mode=1777"}, restart_policy={"Name": "unless-stopped"},
-        port_bindings={inner: ("127.0.0.1", outer) for inner, outer in machine.ports.items()})
+        tmpfs={"/run": "exec,mode=755", "/tmp": "exec,mode=1777"},
+        restart_policy={"Name": "unless-stopped"},
+        port_bindings={inner: ("127.0.0.1", outer) for inner, outer in machine.ports.items()},
+    )
     # What `--security-opt systempaths=unconfined` means: an engine inside needs the settings of its network.
     settings |= {"MaskedPaths": [], "ReadonlyPaths": []}
     endpoint = client.api.create_endpoint_config(ipv4_address=machine.address, aliases=list(machine.aliases))
     name = lab.container(machine.name)
     try:
         made = client.api.create_container(
-            machine.image, [INIT], name=name, hostname=machine.name, labels=dict(machine.labels),
-            environment={"container": "docker"}, stop_signal="SIGRTMIN+3", ports=list(machine.ports),
-            host_config=settings, networking_config={"EndpointsConfig": {lab.network: endpoint}})
+            machine.image,
+            [INIT],
+            name=name,
+            hostname=machine.name,
+            labels=dict(machine.labels),
+            environment={"container": "docker"},
+            stop_signal="SIGRTMIN+3",
+            ports=list(machine.ports),
+            host_config=settings,
+            networking_config={"EndpointsConfig": {lab.network: endpoint}},
+        )
         container = client.containers.get(made["Id"])
         container.put_archive("/", archive([*boot_files(), *files]))
     except APIError as error:
@@ -119,8 +144,11 @@ def start(client: docker.DockerClient, lab: Lab, container: Container, machine: 
             network.connect(container, ipv4_address=machine.address, aliases=list(machine.aliases))
         container.start()
     except APIError as error:
-        raise UserError(f"the engine could not start {container.name}", why=error.explanation,
-                        ways_out=("try again: ports and addresses taken meanwhile are chosen anew",)) from error
+        raise UserError(
+            f"the engine could not start {container.name}",
+            why=error.explanation,
+            ways_out=("try again: ports and addresses taken meanwhile are chosen anew",),
+        ) from error
 
 
 def wait(container: Container, label: str, report: Report) -> None:
@@ -133,11 +161,17 @@ def wait(container: Container, label: str, report: Report) -> None:
         container.reload()
         if container.status in ("exited", "dead"):
             tail = container.logs(tail=10).decode(errors="replace").strip()
-            raise UserError(f"{label} stopped while booting", why=tail.replace("\n", "\n  ") or None,
-                            ways_out=(f"docker logs {container.name}",))
+            raise UserError(
+                f"{label} stopped while booting",
+                why=tail.replace("\n", "\n  ") or None,
+                ways_out=(f"docker logs {container.name}",),
+            )
         if time.monotonic() > deadline:
-            raise UserError(f"{label} did not boot in {BOOT_TIMEOUT} s", why=f"systemd says: {said or 'nothing'}",
-                            ways_out=(f"docker exec {container.name} systemctl list-jobs",))
+            raise UserError(
+                f"{label} did not boot in {BOOT_TIMEOUT} s",
+                why=f"systemd says: {said or 'nothing'}",
+                ways_out=(f"docker exec {container.name} systemctl list-jobs",),
+            )
         try:
             _, said = run_in(container, ["systemctl", "is-system-running"])
         except APIError:  # between two starts
@@ -157,5 +191,7 @@ def remove_volume(client: docker.DockerClient, lab: Lab, name: str) -> None:
     except NotFound:
         return
     if (volume.attrs.get("Labels") or {}).get(LABEL) != lab.id:
-        raise UserError(f"a volume called {name} exists that this lab did not make", ways_out=("remove that volume",))
+        raise UserError(
+            f"a volume called {name} exists that this lab did not make", ways_out=("remove that volume",)
+        )
     volume.remove(force=True)

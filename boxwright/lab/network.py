@@ -30,7 +30,7 @@ def candidates() -> Iterable[IPv4Network]:
 
 
 def choose_subnet(taken: Iterable[IPv4Network], kept: str = "") -> IPv4Network:
-    """A /24 that overlaps none of `taken`: the kept one where it is still free, else the first free candidate.
+    """A /24 that overlaps none of `taken`: the kept one where it is free, else the first free candidate.
 
     Raises UserError when every candidate is taken.
     """
@@ -40,9 +40,11 @@ def choose_subnet(taken: Iterable[IPv4Network], kept: str = "") -> IPv4Network:
     for candidate in tries:
         if not any(candidate.overlaps(network) for network in used):
             return candidate
-    raise UserError("no free subnet for the lab's network in 172.28.0.0/14 and 10.0.0.0/8",
-                    why="routes and container networks of this machine use them all",
-                    ways_out=("remove container networks that are no longer used: docker network prune",))
+    raise UserError(
+        "no free subnet for the lab's network in 172.28.0.0/14 and 10.0.0.0/8",
+        why="routes and container networks of this machine use them all",
+        ways_out=("remove container networks that are no longer used: docker network prune",),
+    )
 
 
 def routes(text: str) -> list[IPv4Network]:
@@ -70,14 +72,16 @@ def ensure(client: docker.DockerClient, lab: Lab, state: State, report: Report) 
         subnet = choose_subnet([*_taken(client), *refused], state.subnet)
         pool = IPAMPool(subnet=str(subnet), gateway=str(subnet[GATEWAY]))
         try:
-            network = client.networks.create(lab.network, driver="bridge", labels=lab.labels(),
-                                             ipam=IPAMConfig(pool_configs=[pool]))
+            network = client.networks.create(
+                lab.network, driver="bridge", labels=lab.labels(), ipam=IPAMConfig(pool_configs=[pool])
+            )
         except APIError as error:
             if "overlap" in str(error.explanation) and len(refused) < MOST_TRIES:  # another lab was quicker
                 refused.append(subnet)
                 continue
-            raise UserError(f"the engine could not make network {lab.network} ({subnet})",
-                            why=error.explanation) from error
+            raise UserError(
+                f"the engine could not make network {lab.network} ({subnet})", why=error.explanation
+            ) from error
         _move(state, subnet)
         report(f"lab: network {subnet} made")
         return network

@@ -41,7 +41,10 @@ def can_be_root() -> bool:
     if os.geteuid() == 0:
         return True
     sudo = shutil.which("sudo")
-    return bool(sudo) and subprocess.run([str(sudo), "-n", "true"], capture_output=True, check=False).returncode == 0
+    return (
+        bool(sudo)
+        and subprocess.run([str(sudo), "-n", "true"], capture_output=True, check=False).returncode == 0
+    )
 
 
 def as_root(argv: Sequence[str], *, what: str, timeout: float = 120) -> str:
@@ -52,15 +55,19 @@ def as_root(argv: Sequence[str], *, what: str, timeout: float = 120) -> str:
     command = [*([] if os.geteuid() == 0 else ["sudo", "-n"]), *argv]
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, check=False, env=environment
+        )
     except FileNotFoundError as error:
         raise UserError(f"could not {what}: there is no program {error.filename}") from error
     except subprocess.TimeoutExpired as error:
         raise UserError(f"could not {what}: no end after {timeout:.0f} s", why=shlex.join(command)) from error
     if done.returncode:
         tail = (done.stderr.strip() or done.stdout.strip()).splitlines()[-5:]
-        raise UserError(f"could not {what}: `{shlex.join(command)}` ended with {done.returncode}",
-                        why="\n  ".join(tail) or None)
+        raise UserError(
+            f"could not {what}: `{shlex.join(command)}` ended with {done.returncode}",
+            why="\n  ".join(tail) or None,
+        )
     return done.stdout
 
 
@@ -75,8 +82,11 @@ def install_packages(packages: Sequence[str], report: Report, *, why: str, other
     if apt is None:
         raise UserError(f"{names}: missing, and this system has no apt-get", why=why, ways_out=(otherwise,))
     if not can_be_root():
-        raise UserError(f"{names}: missing, and installing takes root or sudo without a password", why=why,
-                        ways_out=(f"sudo apt-get install {' '.join(packages)}", otherwise))
+        raise UserError(
+            f"{names}: missing, and installing takes root or sudo without a password",
+            why=why,
+            ways_out=(f"sudo apt-get install {' '.join(packages)}", otherwise),
+        )
     report(f"lab: installing {names} ({why})")
     watch = Stopwatch()
     install = [apt, "install", "-y", "--no-install-recommends", *packages]

@@ -77,8 +77,12 @@ def load(name: str, host: str, source: Path = RIGS_FILE) -> Rig:
     models = _mapping(document.get("cards"), source, "cards")
     rigs = _mapping(document.get("rigs"), source, "rigs")
     if name not in rigs:
-        raise UserError(f"no rig is called {name!r}", where=str(source), status=EXIT_BAD_INPUT,
-                        ways_out=("one of: " + ", ".join(rigs),))
+        raise UserError(
+            f"no rig is called {name!r}",
+            where=str(source),
+            status=EXIT_BAD_INPUT,
+            ways_out=("one of: " + ", ".join(rigs),),
+        )
     rig = _mapping(rigs[name], source, f"rigs.{name}")
     names = rig.get("cards")
     if not isinstance(names, list):
@@ -86,11 +90,23 @@ def load(name: str, host: str, source: Path = RIGS_FILE) -> Rig:
     cards = []
     for index, model_name in enumerate(names):
         if model_name not in models:
-            raise UserError(f"rigs.{name}.cards[{index}]: no card is called {model_name!r}", where=str(source),
-                            ways_out=("one of: " + ", ".join(models),))
-        model = _card_model(_mapping(models[model_name], source, f"cards.{model_name}"), source, str(model_name))
-        cards.append(Card(**asdict(model), index=index, bus_id=f"0000:{FIRST_BUS + index:02x}:00.0",
-                          uuid=f"GPU-{uuid.uuid5(NAMESPACE, f'{host}/{index}')}", numa_node=0))
+            raise UserError(
+                f"rigs.{name}.cards[{index}]: no card is called {model_name!r}",
+                where=str(source),
+                ways_out=("one of: " + ", ".join(models),),
+            )
+        model = _card_model(
+            _mapping(models[model_name], source, f"cards.{model_name}"), source, str(model_name)
+        )
+        cards.append(
+            Card(
+                **asdict(model),
+                index=index,
+                bus_id=f"0000:{FIRST_BUS + index:02x}:00.0",
+                uuid=f"GPU-{uuid.uuid5(NAMESPACE, f'{host}/{index}')}",
+                numa_node=0,
+            )
+        )
     link, nouveau = rig.get("link"), rig.get("nouveau")
     if not isinstance(link, str) or not isinstance(nouveau, bool):
         raise UserError(f"rigs.{name} must say link (a word) and nouveau (true or false)", where=str(source))
@@ -113,9 +129,11 @@ def _card_model(values: Mapping[str, Any], source: Path, name: str) -> CardModel
     wanted = {field.name: field.type for field in fields(CardModel)}
     problems = [f"{key} is missing" for key in wanted if key not in values]
     problems += [f"{key} is not known" for key in values if key not in wanted]
-    problems += [f"{key} must be {'a whole number' if kind == 'int' else 'text'}, not {values[key]!r}"
-                 for key, kind in wanted.items()
-                 if key in values and not isinstance(values[key], int if kind == "int" else str)]
+    problems += [
+        f"{key} must be {'a whole number' if kind == 'int' else 'text'}, not {values[key]!r}"
+        for key, kind in wanted.items()
+        if key in values and not isinstance(values[key], int if kind == "int" else str)
+    ]
     if problems:
         raise UserError(f"cards.{name}: " + "; ".join(problems), where=str(source))
     return CardModel(**values)

@@ -36,8 +36,12 @@ def files(lab: Lab, name: str, report: Report) -> list[Payload]:
     return [
         Payload("/etc/ssh/ssh_host_ed25519_key", own.read_bytes(), mode=0o600),
         Payload("/etc/ssh/ssh_host_ed25519_key.pub", own.with_suffix(".pub").read_bytes()),
-        Payload(f"/home/{USER}/.ssh/authorized_keys", mine.with_suffix(".pub").read_bytes(), mode=0o600,
-                owner=USER_ID),
+        Payload(
+            f"/home/{USER}/.ssh/authorized_keys",
+            mine.with_suffix(".pub").read_bytes(),
+            mode=0o600,
+            owner=USER_ID,
+        ),
     ]
 
 
@@ -55,7 +59,8 @@ def configure(lab: Lab, addresses: Mapping[str, str]) -> None:
 
 def config_text(directory: Path, addresses: Mapping[str, str]) -> str:
     """The ssh configuration: one block a host, with absolute paths."""
-    blocks = [f"""\
+    blocks = [
+        f"""\
 Host {name}
     HostName {address}
     User {USER}
@@ -65,7 +70,9 @@ Host {name}
     HostKeyAlias {name}
     StrictHostKeyChecking accept-new
     UpdateHostKeys no
-""" for name, address in sorted(addresses.items())]
+"""
+        for name, address in sorted(addresses.items())
+    ]
     return "\n".join(["# Written by boxwright.lab; the next `up` or `down` overwrites it.\n", *blocks])
 
 
@@ -79,7 +86,12 @@ def _generate(key: Path, comment: str, report: Report) -> None:
     ssh_keygen = program("ssh-keygen", "openssh-client", report, "simulated hosts are reached by ssh")
     key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     key.unlink(missing_ok=True)
-    done = subprocess.run([ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(key)],
-                          capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(key)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     if done.returncode:
         raise UserError("ssh-keygen could not make a key", where=str(key), why=done.stderr.strip())

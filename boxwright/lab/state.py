@@ -20,7 +20,8 @@ LABEL = "boxwright.lab"
 #: What a label boxwright.lab.role can say.
 ROLE_HOST, ROLE_DEPOT = "host", "depot"
 LABEL_ROLE, LABEL_NAME, LABEL_RIG, LABEL_SUITE, LABEL_RECIPE = (
-    f"{LABEL}.{word}" for word in ("role", "name", "rig", "suite", "recipe"))
+    f"{LABEL}.{word}" for word in ("role", "name", "rig", "suite", "recipe")
+)
 STATE_VERSION = 1
 
 Report = Callable[[str], None]
@@ -96,14 +97,21 @@ class State:
             values = json.loads(lab.state_file.read_text(encoding="utf-8"))
             if values["version"] != STATE_VERSION:
                 raise ValueError(f"version {values['version']} is not {STATE_VERSION}")
-            return cls(subnet=values["subnet"], depot_address=values["depot_address"],
-                       ports={name: int(port) for name, port in values["ports"].items()},
-                       hosts={name: HostState(**host) for name, host in values["hosts"].items()})
+            return cls(
+                subnet=values["subnet"],
+                depot_address=values["depot_address"],
+                ports={name: int(port) for name, port in values["ports"].items()},
+                hosts={name: HostState(**host) for name, host in values["hosts"].items()},
+            )
         except FileNotFoundError:
             return cls()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError("the lab's state cannot be read", where=str(lab.state_file), why=str(error),
-                            ways_out=("remove that file: the next `up` writes it from what runs",)) from error
+            raise UserError(
+                "the lab's state cannot be read",
+                where=str(lab.state_file),
+                why=str(error),
+                ways_out=("remove that file: the next `up` writes it from what runs",),
+            ) from error
 
     def save(self, lab: Lab) -> None:
         """Write the state whole: a reader never sees half of it."""
@@ -134,7 +142,7 @@ def locked(path: Path, report: Report, what: str) -> Iterator[None]:
                     report(f"lab: waiting for another command to finish {what}")
                     said = True
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            # Whoever held it may have removed the directory: a lock that others can find is on the file there now.
+            # Whoever held it may have removed the directory: others look for the lock on the file there now.
             if path.exists() and path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
                 yield
                 return

@@ -19,7 +19,7 @@ from boxwright.lab.state import LABEL, LABEL_NAME, Lab, State
 
 @dataclass(frozen=True)
 class HostStatus:
-    """One simulated host. state: the engine's word for its container, or missing, or unknown without engine."""
+    """One simulated host. state: the engine's word for its container, "missing", or "unknown" without one."""
 
     name: str
     rig: str
@@ -30,7 +30,7 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class LabStatus:
-    """The lab as it is. depot: as HostStatus.state; ports: of the depot on 127.0.0.1; cache_bytes: kept on disk."""
+    """The lab as it is. depot: as HostStatus.state; ports: the depot's on 127.0.0.1; cache_bytes: on disk."""
 
     id: str
     subnet: str
@@ -72,11 +72,20 @@ def status() -> LabStatus:
         hosts.adopt(client, lab, state)
     except (UserError, APIError, requests.RequestException):
         missing = "unknown"
-    found = [HostStatus(name, host.rig, host.suite, host.address, running.get(name, missing))
-             for name, host in sorted(state.hosts.items())]
-    return LabStatus(id=lab.id, subnet=state.subnet, hosts=tuple(found), depot=running.get("depot", missing),
-                     depot_address=state.depot_address, ports=dict(state.ports), cache=str(lab.cache),
-                     cache_bytes=size_of(lab.cache))
+    found = [
+        HostStatus(name, host.rig, host.suite, host.address, running.get(name, missing))
+        for name, host in sorted(state.hosts.items())
+    ]
+    return LabStatus(
+        id=lab.id,
+        subnet=state.subnet,
+        hosts=tuple(found),
+        depot=running.get("depot", missing),
+        depot_address=state.depot_address,
+        ports=dict(state.ports),
+        cache=str(lab.cache),
+        cache_bytes=size_of(lab.cache),
+    )
 
 
 def size_of(directory: Path) -> int:
@@ -93,4 +102,6 @@ def size_of(directory: Path) -> int:
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

@@ -10,29 +10,35 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from boxwright.lab.depot import Trees
+from boxwright.lab.gpu import repository
 from boxwright.lab.state import Lab, Report, Stopwatch, locked
 
-try:
-    from boxwright.lab.gpu import repository
-except ImportError:  # until that part is there
-    class repository:
-        @staticmethod
-        def build(target): pass
 try:
     from boxwright.lab import store
     from boxwright.lab.store import StoreTree, engine_image
 except ImportError:  # until that part is there
+
     class StoreTree:
         pass
+
     class store:
         @staticmethod
         def build(cache, report):
-            t = StoreTree(); t.wheels = cache / "none"; t.models = cache / "none"; t.wheels.mkdir(parents=True, exist_ok=True); return t
+            t = StoreTree()
+            t.wheels = cache / "none"
+            t.models = cache / "none"
+            t.wheels.mkdir(parents=True, exist_ok=True)
+            return t
+
     class engine_image:
         @staticmethod
-        def build(cache, report): pass
+        def build(cache, report):
+            pass
+
         @staticmethod
-        def push(url, cache, report): pass
+        def push(url, cache, report):
+            pass
+
 
 GPU_SOURCES = Path(__file__).with_name("gpu")
 
@@ -48,9 +54,11 @@ class Supply:
     @classmethod
     def start(cls, pool: ThreadPoolExecutor, lab: Lab, report: Report) -> Supply:
         """Begin to make what is missing; the engine's image first, since it takes the longest."""
-        return cls(engine_image=pool.submit(engine_image.build, lab.cache, report),
-                   store=pool.submit(store.build, lab.cache, report),
-                   packages=pool.submit(package_tree, lab, report))
+        return cls(
+            engine_image=pool.submit(engine_image.build, lab.cache, report),
+            store=pool.submit(store.build, lab.cache, report),
+            packages=pool.submit(package_tree, lab, report),
+        )
 
     def trees(self) -> Trees:
         """The trees that the depot mounts, waited for."""
@@ -87,6 +95,8 @@ def digest(directory: Path) -> str:
     for path in sorted(directory.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
-            total.update(f"{path.relative_to(directory)} {path.stat().st_mode & 0o111} {len(content)}\n".encode())
+            total.update(
+                f"{path.relative_to(directory)} {path.stat().st_mode & 0o111} {len(content)}\n".encode()
+            )
             total.update(content)
     return total.hexdigest()[:12]

@@ -23,8 +23,9 @@ def certificates(directory: Path = CERTIFICATES) -> list[Payload]:
         try:
             found.append(Payload(f"{CERTIFICATES}/{path.relative_to(directory)}", path.read_bytes()))
         except OSError as error:
-            raise UserError("a certificate of this machine cannot be read", where=str(path),
-                            why=error.strerror) from error
+            raise UserError(
+                "a certificate of this machine cannot be read", where=str(path), why=error.strerror
+            ) from error
     return found
 
 
@@ -43,16 +44,21 @@ def apt_proxy() -> list[Payload]:
     config = find("apt-config")
     if config is None:
         return []
-    done = subprocess.run([config, "dump", "Acquire"], capture_output=True, text=True, timeout=20, check=False)
-    wanted = [line for line in done.stdout.splitlines()
-              if line.startswith(("Acquire::http::Proxy ", "Acquire::https::Proxy ")) and '""' not in line]
+    done = subprocess.run(
+        [config, "dump", "Acquire"], capture_output=True, text=True, timeout=20, check=False
+    )
+    wanted = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("Acquire::http::Proxy ", "Acquire::https::Proxy ")) and '""' not in line
+    ]
     return [Payload.text(APT_PROXY, "\n".join(wanted) + "\n")] if wanted else []
 
 
 def proxy_files(environment: Mapping[str, str], direct: str) -> list[Payload]:
     """The files that give a host the machine's proxies, for logins, sudo and services.
 
-    direct: names and networks reached without proxy beside those that the machine excepts, separated by commas.
+    direct: names and networks reached without proxy, beside those that the machine excepts; by commas.
     """
     if not environment:
         return []
@@ -63,15 +69,23 @@ def proxy_files(environment: Mapping[str, str], direct: str) -> list[Payload]:
     return [
         Payload.text("/etc/environment", "".join(f'{name}="{value}"\n' for name, value in values)),
         Payload.text("/etc/sudoers.d/lab-proxy", f'Defaults env_keep += "{names}"\n', mode=0o440),
-        Payload.text("/etc/systemd/system.conf.d/lab-proxy.conf", "[Manager]\n" + "".join(
-            f"DefaultEnvironment={_systemd_word(f'{name}={value}')}\n" for name, value in values)),
+        Payload.text(
+            "/etc/systemd/system.conf.d/lab-proxy.conf",
+            "[Manager]\n"
+            + "".join(f"DefaultEnvironment={_systemd_word(f'{name}={value}')}\n" for name, value in values),
+        ),
     ]
 
 
 def loopback_proxies(environment: Mapping[str, str]) -> list[str]:
-    """Names of the variables whose proxy listens on this machine's loopback, where no container reaches it."""
-    return sorted(name for name, value in environment.items() if name.islower() and name != "no_proxy"
-                  and any(f"//{host}" in value or f"@{host}" in value for host in ("127.", "localhost", "[::1]")))
+    """The variables whose proxy listens on this machine's loopback, where no container reaches it."""
+    return sorted(
+        name
+        for name, value in environment.items()
+        if name.islower()
+        and name != "no_proxy"
+        and any(f"//{host}" in value or f"@{host}" in value for host in ("127.", "localhost", "[::1]"))
+    )
 
 
 def _systemd_word(text: str) -> str:
