@@ -1,1 +1,1 @@
-"""The simulated NVIDIA layer of the lab: hardware of a host, and a signed package repository as the vendor's."""
+"""The simulated NVIDIA layer of the lab: a host's hardware, and package repositories as the vendor's."""

@@ -1,7 +1,7 @@
-"""Binary packages and flat repository indexes, written without Debian's tools so that any controller can make them.
+"""Binary packages and flat repository indexes, made without Debian's tools on any controller.
 
-Formats: deb(5), deb-control(5), Debian repository format (wiki.debian.org/DebianRepository/Format). The same input
-gives the same bytes.
+Formats: deb(5), deb-control(5), Debian repository format (wiki.debian.org/DebianRepository/Format).
+The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-#: Time of every file and index (2025-12-01 00:00 UTC): fixed, so that contents depend on nothing but the sources.
+#: Time of every file and index (2025-12-01 00:00 UTC): contents depend on nothing but the sources.
 EPOCH = 1764547200
 
 
@@ -31,7 +31,7 @@ class File:
 
 @dataclass(frozen=True)
 class Package:
-    """One binary package. control: further fields (Depends, Conflicts, …); scripts: maintainer scripts by name."""
+    """One binary package. control: further fields (Depends, …); scripts: maintainer scripts by name."""
 
     name: str
     version: str
@@ -51,9 +51,17 @@ class Package:
     def fields(self) -> dict[str, str]:
         """The control fields, in the customary order."""
         size = sum(len(file.content) for file in self.files) // 1024 + 1
-        return {"Package": self.name, "Version": self.version, "Architecture": self.architecture,
-                "Maintainer": "Boxwright lab <lab@boxwright.invalid>", "Installed-Size": str(size), **self.control,
-                "Section": self.section, "Priority": "optional", "Description": self.description}
+        return {
+            "Package": self.name,
+            "Version": self.version,
+            "Architecture": self.architecture,
+            "Maintainer": "Boxwright lab <lab@boxwright.invalid>",
+            "Installed-Size": str(size),
+            **self.control,
+            "Section": self.section,
+            "Priority": "optional",
+            "Description": self.description,
+        }
 
 
 def build(package: Package) -> bytes:
@@ -61,11 +69,18 @@ def build(package: Package) -> bytes:
     control = [File("/control", paragraph(package.fields()).encode())]
     if package.conffiles:
         control.append(File("/conffiles", "".join(f"{path}\n" for path in package.conffiles).encode()))
-    sums = "".join(f"{hashlib.md5(file.content, usedforsecurity=False).hexdigest()}  {file.path.lstrip('/')}\n"
-                   for file in package.files if file.link is None)
+    sums = "".join(
+        f"{_digest('md5', file.content)}  {file.path.lstrip('/')}\n"
+        for file in package.files
+        if file.link is None
+    )
     control.append(File("/md5sums", sums.encode()))
     control += [File(f"/{name}", text.encode(), 0o755) for name, text in package.scripts.items()]
-    members = [("debian-binary", b"2.0\n"), ("control.tar.gz", _tar(control)), ("data.tar.gz", _tar(package.files))]
+    members = [
+        ("debian-binary", b"2.0\n"),
+        ("control.tar.gz", _tar(control)),
+        ("data.tar.gz", _tar(package.files)),
+    ]
     archive = io.BytesIO(b"")
     archive.write(b"!<arch>\n")
     for name, content in members:
@@ -90,9 +105,13 @@ def packages_index(debs: Iterable[tuple[Package, bytes]]) -> bytes:
     for package, content in debs:
         fields = package.fields()
         description = fields.pop("Description")
-        fields |= {"Filename": f"./{package.filename}", "Size": str(len(content)),
-                   "MD5sum": hashlib.md5(content, usedforsecurity=False).hexdigest(),
-                   "SHA256": hashlib.sha256(content).hexdigest(), "Description": description}
+        fields |= {
+            "Filename": f"./{package.filename}",
+            "Size": str(len(content)),
+            "MD5sum": _digest("md5", content),
+            "SHA256": _digest("sha256", content),
+            "Description": description,
+        }
         paragraphs.append(paragraph(fields))
     return "\n".join(paragraphs).encode()
 
@@ -103,9 +122,13 @@ def release_file(files: Mapping[str, bytes], origin: str, label: str, **more: st
     text = paragraph({"Origin": origin, "Label": label, **more, "Date": date})
     for name, algorithm in (("MD5Sum", "md5"), ("SHA256", "sha256")):
         text += f"{name}:\n" + "".join(
-            f" {hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()} {len(content):>16} {path}\n"
-            for path, content in files.items())
+            f" {_digest(algorithm, content)} {len(content):>16} {path}\n" for path, content in files.items()
+        )
     return text.encode()
+
+
+def _digest(algorithm: str, content: bytes) -> str:
+    return hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
 
 
 def _tar(files: Iterable[File]) -> bytes:

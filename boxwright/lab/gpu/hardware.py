@@ -11,10 +11,15 @@ from boxwright.lab.payload import Payload
 from boxwright.lab.rigs import Rig
 
 #: Programs of the kernel's tools and of the firmware's, with the functions that stand in for them.
-PROGRAMS = {"modprobe": ("commands.modprobe", "modprobe"), "rmmod": ("commands.modprobe", "rmmod"),
-            "modinfo": ("commands.modinfo", "modinfo"), "lsmod": ("commands.modinfo", "lsmod"),
-            "depmod": ("commands.modinfo", "depmod"), "mokutil": ("commands.modinfo", "mokutil"),
-            "lab-gpu": ("commands.labgpu", "main")}
+PROGRAMS = {
+    "modprobe": ("commands.modprobe", "modprobe"),
+    "rmmod": ("commands.modprobe", "rmmod"),
+    "modinfo": ("commands.modinfo", "modinfo"),
+    "lsmod": ("commands.modinfo", "lsmod"),
+    "depmod": ("commands.modinfo", "depmod"),
+    "mokutil": ("commands.modinfo", "mokutil"),
+    "lab-gpu": ("commands.labgpu", "main"),
+}
 #: Those that no package of the image brings: they are found by PATH.
 IN_PATH = ("mokutil", "lab-gpu")
 PARTS = (".", "kernel", "commands")
@@ -59,10 +64,17 @@ def files(rig: Rig, kernel: str | None = None) -> list[Payload]:
 
 
 def _kernel_repository(release: str) -> list[Payload]:
-    """The distribution's packages for the kernel: a flat repository of files, trusted as the image itself is."""
-    debs = sorted(((package, deb.build(package)) for package in kernel_packages.packages(release)),
-                  key=lambda item: item[0].filename)
+    """The kernel's packages: a flat repository of files, trusted as the image itself is."""
+    debs = sorted(
+        ((package, deb.build(package)) for package in kernel_packages.packages(release)),
+        key=lambda item: item[0].filename,
+    )
     index = deb.packages_index(debs)
-    release_text = deb.release_file({"Packages": index}, "Boxwright lab", "Boxwright lab kernel", Architectures="amd64")
-    return [*(Payload(f"{KERNEL_REPOSITORY}/{package.filename}", content) for package, content in debs),
-            Payload(f"{KERNEL_REPOSITORY}/Packages", index), Payload(f"{KERNEL_REPOSITORY}/Release", release_text)]
+    release_text = deb.release_file(
+        {"Packages": index}, "Boxwright lab", "Boxwright lab kernel", Architectures="amd64"
+    )
+    return [
+        *(Payload(f"{KERNEL_REPOSITORY}/{package.filename}", content) for package, content in debs),
+        Payload(f"{KERNEL_REPOSITORY}/Packages", index),
+        Payload(f"{KERNEL_REPOSITORY}/Release", release_text),
+    ]

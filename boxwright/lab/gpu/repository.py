@@ -29,8 +29,12 @@ def build(target: Path, key_file: Path | None = None) -> None:
         key, armored = signer.public_key(), signer.public_key(armor=True)
         for distribution in DISTRIBUTIONS:
             path = CUDA_PATH.format(distribution=distribution)
-            contents = [*driver.packages(), *cuda.packages(), kernel.dkms(),
-                        cuda.keyring(f"{DEPOT}/{path}/", distribution, key)]
+            contents = [
+                *driver.packages(),
+                *cuda.packages(),
+                kernel.dkms(),
+                cuda.keyring(f"{DEPOT}/{path}/", distribution, key),
+            ]
             write_flat(target / path, contents, signer, "NVIDIA", "NVIDIA CUDA")
             (target / path / "cuda-archive-keyring.gpg").write_bytes(key)
             (target / path / "3bf863cc.pub").write_bytes(armored)
@@ -46,8 +50,11 @@ def write_flat(directory: Path, packages: Iterable[Package], signer: Signer, ori
     index = deb.packages_index(debs)
     files = {"Packages": index, "Packages.gz": deb.compress(index)}
     release = deb.release_file(files, origin, label, Architecture="x86_64", Architectures="amd64")
-    for name, content in files.items() | {("Release", release), ("Release.gpg", signer.detached(release)),
-                                          ("InRelease", signer.inline(release))}:
+    for name, content in files.items() | {
+        ("Release", release),
+        ("Release.gpg", signer.detached(release)),
+        ("InRelease", signer.inline(release)),
+    }:
         (directory / name).write_bytes(content)
 
 

@@ -1,7 +1,7 @@
 """The key that signs the lab's package repositories, and signatures made with it.
 
-The key is made once a user and kept in the lab's cache. Signatures carry a fixed time, so that the same index is
-signed to the same bytes.
+The key is made once a user and kept in the lab's cache. Signatures carry a fixed time, so that the same
+index is signed to the same bytes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Signer:
 
     def __enter__(self) -> Signer:
         if shutil.which("gpg") is None:
-            raise UserError("gpg is missing; the lab signs its package repository with it",
-                            ways_out=("apt-get install gnupg   (Debian, Ubuntu)", "dnf install gnupg2   (Fedora)"))
+            raise UserError(
+                "gpg is missing; the lab signs its package repository with it",
+                ways_out=("apt-get install gnupg   (Debian, Ubuntu)", "dnf install gnupg2   (Fedora)"),
+            )
         # A short path: a socket's name must not exceed 107 characters, and a cache directory's may.
         self._home = Path(tempfile.mkdtemp(prefix="bw-gpg-", dir="/tmp"))
         try:
@@ -49,8 +51,12 @@ class Signer:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        subprocess.run(["gpgconf", "--homedir", str(self._home), "--kill", "all"], check=False, timeout=30,
-                       capture_output=True)
+        subprocess.run(
+            ["gpgconf", "--homedir", str(self._home), "--kill", "all"],
+            check=False,
+            timeout=30,
+            capture_output=True,
+        )
         shutil.rmtree(self._home)
 
     def public_key(self, armor: bool = False) -> bytes:
@@ -71,7 +77,16 @@ class Signer:
         return self._gpg(*self._at(SIGNING_TIME), "--clearsign", stdin=content)
 
     def _generate(self) -> None:
-        self._gpg(*self._at(KEY_TIME), "--passphrase", "", "--quick-generate-key", USER_ID, "ed25519", "sign", "never")
+        self._gpg(
+            *self._at(KEY_TIME),
+            "--passphrase",
+            "",
+            "--quick-generate-key",
+            USER_ID,
+            "ed25519",
+            "sign",
+            "never",
+        )
         secret = self._gpg("--passphrase", "", "--armor", "--export-secret-keys")
         self._key_file.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._key_file.with_suffix(".new")
@@ -84,11 +99,29 @@ class Signer:
         return "--faked-system-time", f"{when}!"
 
     def _gpg(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        argv = ["gpg", "--homedir", str(self._home), "--batch", "--quiet", "--yes", "--no-tty",
-                "--pinentry-mode", "loopback", "--digest-algo", "SHA512", *arguments]
+        argv = [
+            "gpg",
+            "--homedir",
+            str(self._home),
+            "--batch",
+            "--quiet",
+            "--yes",
+            "--no-tty",
+            "--pinentry-mode",
+            "loopback",
+            "--digest-algo",
+            "SHA512",
+            *arguments,
+        ]
         for attempt in range(1, TRIES + 1):
-            done = subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=120,
-                                  env=os.environ | {"LC_ALL": "C.UTF-8"})
+            done = subprocess.run(
+                argv,
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=120,
+                env=os.environ | {"LC_ALL": "C.UTF-8"},
+            )
             if done.returncode == 0:
                 return done.stdout
             # A machine under load keeps gpg waiting for its agent for longer than the five seconds it grants.

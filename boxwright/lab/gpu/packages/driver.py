@@ -1,4 +1,4 @@
-"""The driver's packages as the vendor's Debian repositories name them; one version depends on itself throughout.
+"""The driver's packages under the names of the vendor's Debian repositories; versions never mix.
 
 Names: dpkg listings of Debian hosts with 595.58.03, and the vendor's installation guide ("compute-only":
 nvidia-driver-cuda and a nvidia-kernel-*-dkms).
@@ -26,7 +26,7 @@ Wants=syslog.target
 [Service]
 Type=forking
 PIDFile=/run/nvidia-persistenced/nvidia-persistenced.pid
-Restart=on-failure
+Restart=always
 ExecStart=/usr/bin/nvidia-persistenced --verbose --user nvpd
 ExecStopPost=/bin/rm -rf /run/nvidia-persistenced
 
@@ -36,7 +36,7 @@ WantedBy=multi-user.target
 PERSISTENCED_POSTINST = """#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
-    getent passwd nvpd >/dev/null || useradd --system --user-group --home-dir /run/nvpd --shell /usr/sbin/nologin nvpd
+    getent passwd nvpd >/dev/null || useradd --system --user-group --home-dir /run/nvpd nvpd
     deb-systemd-helper unmask nvidia-persistenced.service >/dev/null || true
     deb-systemd-helper enable nvidia-persistenced.service >/dev/null || true
     if [ -d /run/systemd/system ]; then
@@ -74,17 +74,25 @@ fi
 def packages() -> list[Package]:
     """Every package of every release."""
     branches = dict.fromkeys(release.split(".")[0] for release in RELEASES)
-    return [*(package for release in RELEASES for package in release_packages(release)),
-            *(pinning(branch, f"{branch}-{PINNING_REVISION}") for branch in branches),
-            *(pinning(release, f"{release}-1") for release in RELEASES)]
+    return [
+        *(package for release in RELEASES for package in release_packages(release)),
+        *(pinning(branch, f"{branch}-{PINNING_REVISION}") for branch in branches),
+        *(pinning(release, f"{release}-1") for release in RELEASES),
+    ]
 
 
 def release_packages(release: str) -> list[Package]:
     """The packages of one release."""
     version, branch = f"{release}-1", release.split(".")[0]
 
-    def package(name: str, description: str, *files: File, needs: str = "", scripts: dict[str, str] | None = None,
-                **control: str) -> Package:
+    def package(
+        name: str,
+        description: str,
+        *files: File,
+        needs: str = "",
+        scripts: dict[str, str] | None = None,
+        **control: str,
+    ) -> Package:
         depends = [need if "(" in need else f"{need} (= {version})" for need in needs.split(", ") if need]
         fields = {key.replace("_", "-"): value for key, value in control.items()}
         if depends:
@@ -92,54 +100,125 @@ def release_packages(release: str) -> list[Package]:
         return Package(name, version, description, files, fields, scripts or {})
 
     return [
-        package("libnvidia-ml1", "NVIDIA Management Library (NVML) runtime library",
-                *_library("libnvidia-ml.so", release, nvml(release)), needs="python3 (>= 3.9)"),
-        package("libcuda1", "NVIDIA CUDA Driver Library", *_library("libcuda.so", release, source.ELF_HEADER),
-                needs="libnvidia-ptxjitcompiler1", Recommends="nvidia-kernel-open-dkms | nvidia-kernel-dkms"),
-        package("libcudadebugger1", "NVIDIA CUDA Debugger Library",
-                *_library("libcudadebugger.so", release, source.ELF_HEADER), needs="libcuda1"),
-        package("libnvidia-ptxjitcompiler1", "NVIDIA PTX JIT Compiler library",
-                *_library("libnvidia-ptxjitcompiler.so", release, source.ELF_HEADER)),
-        package("libnvidia-cfg1", "NVIDIA binary OpenGL/GLX configuration library",
-                *_library("libnvidia-cfg.so", release, source.ELF_HEADER)),
-        package("nvidia-modprobe", "utility to load NVIDIA kernel modules and create device nodes",
-                File("/usr/bin/nvidia-modprobe", source.command("commands.nvidiamodprobe", "main", release), 0o4755)),
-        package("nvidia-persistenced", "daemon to maintain persistent software state in the NVIDIA driver",
-                File("/usr/bin/nvidia-persistenced", source.command("commands.persistenced", "main", release), 0o755),
-                File("/usr/lib/systemd/system/nvidia-persistenced.service", PERSISTENCED_UNIT.encode()),
-                needs="libnvidia-cfg1, passwd (>= 1), init-system-helpers (>= 1.52)",
-                scripts={"postinst": PERSISTENCED_POSTINST, "prerm": PERSISTENCED_PRERM,
-                         "postrm": PERSISTENCED_POSTRM}),
-        package("nvidia-driver-cuda", "NVIDIA driver CUDA integration components",
-                File("/usr/bin/nvidia-smi", source.program("nvidia-smi"), 0o755),
-                needs="libcuda1, libcudadebugger1, libnvidia-cfg1, libnvidia-ml1, libnvidia-ptxjitcompiler1, "
-                      "nvidia-modprobe, nvidia-persistenced",
-                Recommends="nvidia-kernel-open-dkms | nvidia-kernel-dkms", Conflicts="nvidia-smi"),
-        package("firmware-nvidia-gsp", "NVIDIA GSP firmware",
-                *(File(f"/usr/lib/firmware/nvidia/{release}/gsp_{chip}.bin", b"simulated\n")
-                  for chip in ("ga10x", "tu10x"))),
-        package("nvidia-kernel-support", "NVIDIA binary kernel module support files",
-                File("/usr/lib/udev/rules.d/60-nvidia.rules",
-                     b'ACTION=="add", SUBSYSTEM=="module", KERNEL=="nvidia", RUN+="/usr/bin/nvidia-modprobe"\n'),
-                needs="nvidia-modprobe"),
-        _kernel(release, "nvidia-kernel-open-dkms", "NVIDIA binary kernel module DKMS source open flavor", OPEN,
-                "nvidia-kernel-dkms"),
-        _kernel(release, "nvidia-kernel-dkms", "NVIDIA binary kernel module DKMS source", PROPRIETARY,
-                "nvidia-kernel-open-dkms"),
-        package("nvidia-driver", "NVIDIA metapackage", needs="nvidia-kernel-support",
-                Recommends="nvidia-persistenced"),
-        package("nvidia-open", "NVIDIA Driver meta-package, Open GPU kernel modules, latest version",
-                needs="nvidia-driver, nvidia-driver-cuda, nvidia-kernel-open-dkms"),
-        package("cuda-drivers", "CUDA Driver meta-package, branch-specific",
-                needs="nvidia-driver, nvidia-driver-cuda, nvidia-kernel-dkms"),
-        package(f"nvidia-open-{branch}", f"NVIDIA Driver meta-package, Open GPU kernel modules, branch {branch}",
-                needs="nvidia-open"),
+        package(
+            "libnvidia-ml1",
+            "NVIDIA Management Library (NVML) runtime library",
+            *_library("libnvidia-ml.so", release, nvml(release)),
+            needs="python3 (>= 3.9)",
+        ),
+        package(
+            "libcuda1",
+            "NVIDIA CUDA Driver Library",
+            *_library("libcuda.so", release, source.ELF_HEADER),
+            needs="libnvidia-ptxjitcompiler1",
+            Recommends="nvidia-kernel-open-dkms | nvidia-kernel-dkms",
+        ),
+        package(
+            "libcudadebugger1",
+            "NVIDIA CUDA Debugger Library",
+            *_library("libcudadebugger.so", release, source.ELF_HEADER),
+            needs="libcuda1",
+        ),
+        package(
+            "libnvidia-ptxjitcompiler1",
+            "NVIDIA PTX JIT Compiler library",
+            *_library("libnvidia-ptxjitcompiler.so", release, source.ELF_HEADER),
+        ),
+        package(
+            "libnvidia-cfg1",
+            "NVIDIA binary OpenGL/GLX configuration library",
+            *_library("libnvidia-cfg.so", release, source.ELF_HEADER),
+        ),
+        package(
+            "nvidia-modprobe",
+            "utility to load NVIDIA kernel modules and create device nodes",
+            File(
+                "/usr/bin/nvidia-modprobe", source.command("commands.nvidiamodprobe", "main", release), 0o4755
+            ),
+        ),
+        package(
+            "nvidia-persistenced",
+            "daemon to maintain persistent software state in the NVIDIA driver",
+            File(
+                "/usr/bin/nvidia-persistenced",
+                source.command("commands.persistenced", "main", release),
+                0o755,
+            ),
+            File("/usr/lib/systemd/system/nvidia-persistenced.service", PERSISTENCED_UNIT.encode()),
+            needs="libnvidia-cfg1, passwd (>= 1), init-system-helpers (>= 1.52)",
+            scripts={
+                "postinst": PERSISTENCED_POSTINST,
+                "prerm": PERSISTENCED_PRERM,
+                "postrm": PERSISTENCED_POSTRM,
+            },
+        ),
+        package(
+            "nvidia-driver-cuda",
+            "NVIDIA driver CUDA integration components",
+            File("/usr/bin/nvidia-smi", source.program("nvidia-smi"), 0o755),
+            needs="libcuda1, libcudadebugger1, libnvidia-cfg1, libnvidia-ml1, libnvidia-ptxjitcompiler1, "
+            "nvidia-modprobe, nvidia-persistenced",
+            Recommends="nvidia-kernel-open-dkms | nvidia-kernel-dkms",
+            Conflicts="nvidia-smi",
+        ),
+        package(
+            "firmware-nvidia-gsp",
+            "NVIDIA GSP firmware",
+            *(
+                File(f"/usr/lib/firmware/nvidia/{release}/gsp_{chip}.bin", b"simulated\n")
+                for chip in ("ga10x", "tu10x")
+            ),
+        ),
+        package(
+            "nvidia-kernel-support",
+            "NVIDIA binary kernel module support files",
+            File(
+                "/usr/lib/udev/rules.d/60-nvidia.rules",
+                b'ACTION=="add", SUBSYSTEM=="module", KERNEL=="nvidia", RUN+="/usr/bin/nvidia-modprobe"\n',
+            ),
+            needs="nvidia-modprobe",
+        ),
+        _kernel(
+            release,
+            "nvidia-kernel-open-dkms",
+            "NVIDIA binary kernel module DKMS source open flavor",
+            OPEN,
+            "nvidia-kernel-dkms",
+        ),
+        _kernel(
+            release,
+            "nvidia-kernel-dkms",
+            "NVIDIA binary kernel module DKMS source",
+            PROPRIETARY,
+            "nvidia-kernel-open-dkms",
+        ),
+        package(
+            "nvidia-driver",
+            "NVIDIA metapackage",
+            needs="nvidia-kernel-support",
+            Recommends="nvidia-persistenced",
+        ),
+        package(
+            "nvidia-open",
+            "NVIDIA Driver meta-package, Open GPU kernel modules, latest version",
+            needs="nvidia-driver, nvidia-driver-cuda, nvidia-kernel-open-dkms",
+        ),
+        package(
+            "cuda-drivers",
+            "CUDA Driver meta-package, branch-specific",
+            needs="nvidia-driver, nvidia-driver-cuda, nvidia-kernel-dkms",
+        ),
+        package(
+            f"nvidia-open-{branch}",
+            f"NVIDIA Driver meta-package, Open GPU kernel modules, branch {branch}",
+            needs="nvidia-open",
+        ),
         package(f"cuda-drivers-{branch}", f"CUDA Driver meta-package, branch {branch}", needs="cuda-drivers"),
     ]
 
 
 def nvml(release: str) -> bytes:
-    """libnvidia-ml.so of a release: the Python modules that nvidia-smi runs, and the release they belong to."""
+    """libnvidia-ml.so of a release: the Python modules that nvidia-smi runs, and their release."""
     files = source.modules([".", "smi"])
     files["labgpu/version.py"] = f"VERSION = {release!r}\n".encode()
     return source.archive(files, prefix=source.ELF_HEADER)
@@ -151,31 +230,55 @@ def pinning(what: str, version: str) -> Package:
     wanted = f"{what}.*" if kind == "branch" else f"{what}-*"
     text = f"Package: {' '.join(PINNED)}\nPin: version {wanted}\nPin-Priority: 1000\n"
     path = f"/etc/apt/preferences.d/nvidia-driver-pinning-{what}"
-    return Package(f"nvidia-driver-pinning-{what}", version, f"APT driver pinning file for driver {kind} {what}",
-                   (File(path, text.encode()),), {"Provides": "nvidia-driver-pinning",
-                                                  "Conflicts": "nvidia-driver-pinning",
-                                                  "Replaces": "nvidia-driver-pinning"}, conffiles=(path,))
+    return Package(
+        f"nvidia-driver-pinning-{what}",
+        version,
+        f"APT driver pinning file for driver {kind} {what}",
+        (File(path, text.encode()),),
+        {
+            "Provides": "nvidia-driver-pinning",
+            "Conflicts": "nvidia-driver-pinning",
+            "Replaces": "nvidia-driver-pinning",
+        },
+        conffiles=(path,),
+    )
 
 
 def _library(name: str, release: str, content: bytes) -> tuple[File, File]:
-    return (File(f"{LIBRARIES}/{name}.{release}", content),
-            File(f"{LIBRARIES}/{name}.1", link=f"{name}.{release}"))
+    return (
+        File(f"{LIBRARIES}/{name}.{release}", content),
+        File(f"{LIBRARIES}/{name}.1", link=f"{name}.{release}"),
+    )
 
 
 def _kernel(release: str, name: str, description: str, license_: str, rival: str) -> Package:
     import json
 
     code = f"/usr/src/nvidia-{release}"
-    built = "".join(f'BUILT_MODULE_NAME[{number}]="{module}"\nDEST_MODULE_LOCATION[{number}]="/updates/dkms"\n'
-                    for number, module in enumerate(KERNEL_MODULES))
+    built = "".join(
+        f'BUILT_MODULE_NAME[{number}]="{module}"\nDEST_MODULE_LOCATION[{number}]="/updates/dkms"\n'
+        for number, module in enumerate(KERNEL_MODULES)
+    )
     configuration = f'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{release}"\n{built}AUTOINSTALL="yes"\n'
     modules = {"license": license_, "modules": KERNEL_MODULES}
-    depends = ", ".join(["dkms (>= 3.3)", *(f"{need} (= {release}-1)" for need in (
-        "firmware-nvidia-gsp", "nvidia-kernel-support", "nvidia-modprobe"))])
+    depends = ", ".join(
+        [
+            "dkms (>= 3.3)",
+            *(
+                f"{need} (= {release}-1)"
+                for need in ("firmware-nvidia-gsp", "nvidia-kernel-support", "nvidia-modprobe")
+            ),
+        ]
+    )
     return Package(
-        name, f"{release}-1", description,
-        (File(f"{code}/dkms.conf", configuration.encode()),
-         File(f"{code}/lab-module.json", (json.dumps(modules, sort_keys=True) + "\n").encode())),
+        name,
+        f"{release}-1",
+        description,
+        (
+            File(f"{code}/dkms.conf", configuration.encode()),
+            File(f"{code}/lab-module.json", (json.dumps(modules, sort_keys=True) + "\n").encode()),
+        ),
         {"Depends": depends, "Provides": f"nvidia-kernel-{release}", "Conflicts": rival, "Replaces": rival},
         {"postinst": DKMS_POSTINST.format(version=release), "prerm": DKMS_PRERM.format(version=release)},
-        section="non-free/kernel")
+        section="non-free/kernel",
+    )

@@ -1,7 +1,7 @@
 """What the distribution gives to build modules for the kernel of a lab host: headers, and DKMS.
 
-The kernel of a simulated host is the machine's, for which no distribution has headers. These packages take their
-place; they lie in a repository of files on the host itself.
+The kernel of a simulated host is the machine's, for which no distribution may have headers. These packages
+take their place; they lie in a repository of files on the host itself.
 """
 
 from __future__ import annotations
@@ -34,21 +34,39 @@ def packages(release: str) -> list[Package]:
     version = f"{number.group() if number else '0'}-{HEADERS_REVISION}"
     code = f"/usr/src/linux-headers-{release}"
     headers = Package(
-        f"linux-headers-{release}", version, f"Header files for Linux {release}",
-        (File(f"{code}/Makefile", f"# Linux {release}, as a lab host has it\n".encode()),
-         File(f"/usr/lib/modules/{release}/build", link=code)),
-        scripts={"postinst": HEADERS_POSTINST.format(release=release)}, section="kernel")
-    meta = Package("linux-headers-amd64", version, "Header files for Linux amd64 configuration (metapackage)",
-                   control={"Depends": f"linux-headers-{release} (= {version})"}, section="kernel")
+        f"linux-headers-{release}",
+        version,
+        f"Header files for Linux {release}",
+        (
+            File(f"{code}/Makefile", f"# Linux {release}, as a lab host has it\n".encode()),
+            File(f"/usr/lib/modules/{release}/build", link=code),
+        ),
+        scripts={"postinst": HEADERS_POSTINST.format(release=release)},
+        section="kernel",
+    )
+    meta = Package(
+        "linux-headers-amd64",
+        version,
+        "Header files for Linux amd64 configuration (metapackage)",
+        control={"Depends": f"linux-headers-{release} (= {version})"},
+        section="kernel",
+    )
     return [headers, meta, dkms()]
 
 
 def dkms() -> Package:
     """The dkms command, with a build that needs no compiler."""
     return Package(
-        "dkms", DKMS_VERSION, "Dynamic Kernel Module System (DKMS)",
-        (File("/usr/sbin/dkms", source.command("commands.dkms", "main"), 0o755),
-         File("/usr/lib/dkms/common.postinst", source.command("commands.dkms", "package"), 0o755),
-         File("/etc/kernel/header_postinst.d/dkms", DKMS_HOOK, 0o755)),
-        {"Depends": "kmod, python3 (>= 3.9)"}, architecture="all", section="kernel",
-        conffiles=("/etc/kernel/header_postinst.d/dkms",))
+        "dkms",
+        DKMS_VERSION,
+        "Dynamic Kernel Module System (DKMS)",
+        (
+            File("/usr/sbin/dkms", source.command("commands.dkms", "main"), 0o755),
+            File("/usr/lib/dkms/common.postinst", source.command("commands.dkms", "package"), 0o755),
+            File("/etc/kernel/header_postinst.d/dkms", DKMS_HOOK, 0o755),
+        ),
+        {"Depends": "kmod, python3 (>= 3.9)"},
+        architecture="all",
+        section="kernel",
+        conffiles=("/etc/kernel/header_postinst.d/dkms",),
+    )

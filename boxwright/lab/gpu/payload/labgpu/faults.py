@@ -1,4 +1,4 @@
-"""Faults told to this host: /etc/lab-gpu/faults.json, {NAME: VALUE}. They outlive a reboot, as broken hardware does."""
+"""Faults told to this host, {NAME: VALUE}. They outlive a reboot, as broken hardware does."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def active(name: str) -> bool:
 
 
 def card(name: str, count: int) -> Optional[int]:
-    """The index of the card that a fault concerns, or None when it is not in force. count: how many cards there are."""
+    """The index of the card of `count` that a fault concerns, or None when it is not in force."""
     values = read()
     if name not in values or not count:
         return None

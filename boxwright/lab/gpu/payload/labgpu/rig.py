@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from . import files, paths
@@ -16,7 +17,7 @@ class Idle(NamedTuple):
     temperature: int
 
 
-#: Recorded idle values (RTX 5090 on 570, RTX 4080 SUPER on 595); those of Ampere are the usual ones of the field.
+#: Recorded idle values (RTX 5090 on 570, RTX 4080 SUPER on 595); Ampere's are the usual ones of the field.
 IDLE = {
     "Blackwell": Idle(22, 405, 24.19, 33),
     "Ada Lovelace": Idle(210, 405, 26.20, 43),
@@ -28,7 +29,8 @@ P2_MEMORY_OFFSET = {"Blackwell": 200, "Ada Lovelace": 250, "Ampere": 250}
 NVLINK_SPEED = "14.062 GB/s"
 
 
-class Card(NamedTuple):
+@dataclass(frozen=True)
+class Card:
     """One card. Memory in MiB, power in W, clocks in MHz; PCI identifiers in lower-case hex."""
 
     index: int
@@ -88,7 +90,7 @@ class Card(NamedTuple):
 
 
 class Rig(NamedTuple):
-    """The cards of this host. link: word of `topo -m` between any two. nouveau: the kernel has that driver."""
+    """The cards of this host. link: word of `topo -m` between any two. nouveau: the kernel has it."""
 
     name: str
     cards: Tuple[Card, ...]
@@ -104,5 +106,9 @@ class Rig(NamedTuple):
 def load() -> Rig:
     """The rig of this host. A host without rig.json has no card."""
     document: Dict[str, Any] = files.read_json(paths.RIG) or {}
-    cards = tuple(Card(**{field: card[field] for field in Card._fields}) for card in document.get("cards", ()))
-    return Rig(document.get("name", "none"), cards, document.get("link", "PHB"), document.get("nouveau", False))
+    cards = tuple(
+        Card(**{field.name: card[field.name] for field in fields(Card)}) for card in document.get("cards", ())
+    )
+    return Rig(
+        document.get("name", "none"), cards, document.get("link", "PHB"), document.get("nouveau", False)
+    )

@@ -13,7 +13,7 @@ VERSION = "3.3.0"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """`dkms {add,build,install,remove,status,autoinstall} [-m NAME -v VERSION | NAME/VERSION] [-k KERNEL] [--all]`."""
+    """`dkms ACTION [-m NAME -v VERSION | NAME/VERSION] [-k KERNEL] [--all]`."""
     parser = argparse.ArgumentParser(prog="dkms", allow_abbrev=False)
     parser.add_argument("--version", "-V", action="version", version="dkms-" + VERSION)
     parser.add_argument("action", choices=["add", "build", "install", "remove", "status", "autoinstall"])
@@ -40,8 +40,11 @@ def _act(options: argparse.Namespace, name: str, version: str) -> int:
     if options.action == "status":
         for line in dkms.status():
             module = line.split(",", 1)[0].split(":", 1)[0]
-            wanted = not name or module == (name + "/" + version if version else name) or (
-                not version and module.startswith(name + "/"))
+            wanted = (
+                not name
+                or module == (name + "/" + version if version else name)
+                or (not version and module.startswith(name + "/"))
+            )
             if wanted and (not options.kernel or options.kernel in line):
                 print(line)
         return 0
@@ -51,8 +54,11 @@ def _act(options: argparse.Namespace, name: str, version: str) -> int:
             print("Autoinstall of module %s for kernel %s (%s)" % (each, kernel, dkms.ARCHITECTURE))
         return 0
     if not (name and version):
-        raise dkms.DkmsError(1, "Error! Arguments <module> and <module-version> are not specified.\n"
-                                "Usage: %s <module>/<module-version> or" % options.action)
+        raise dkms.DkmsError(
+            1,
+            "Error! Arguments <module> and <module-version> are not specified.\n"
+            "Usage: %s <module>/<module-version> or" % options.action,
+        )
     source = dkms.Source(name, version)
     if options.action == "add":
         dkms.add(source)
@@ -66,7 +72,7 @@ def _act(options: argparse.Namespace, name: str, version: str) -> int:
 
 
 def package(arguments: Optional[List[str]] = None) -> int:
-    """What a package's postinst runs (/usr/lib/dkms/common.postinst NAME VERSION): build for every kernel that can.
+    """What postinst scripts run (/usr/lib/dkms/common.postinst NAME VERSION): build for every kernel.
 
     Kernels without headers are skipped with a message and no failure, as Debian's script does.
     """
@@ -77,8 +83,10 @@ def package(arguments: Optional[List[str]] = None) -> int:
         dkms.add(source)
     kernel = paths.kernel()
     if not dkms.has_headers(kernel):
-        print("Module build for kernel %s was skipped since the\nkernel headers for this kernel do not seem to be "
-              "installed." % kernel)
+        print(
+            "Module build for kernel %s was skipped since the\nkernel headers for this kernel do not seem "
+            "to be installed." % kernel
+        )
     for release in dkms.kernels():
         print("Building for %s" % release)
         try:

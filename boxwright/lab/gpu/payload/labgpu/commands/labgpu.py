@@ -45,8 +45,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
     elif options.verb == "clear":
         faults.clear(options.name)
     else:
-        _load(options.gpu, {"busy": options.busy, "memory": options.memory, "pid": options.pid,
-                            "process": options.process})
+        _load(
+            options.gpu,
+            {"busy": options.busy, "memory": options.memory, "pid": options.pid, "process": options.process},
+        )
     return 0
 
 

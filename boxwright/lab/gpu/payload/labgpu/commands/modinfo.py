@@ -47,11 +47,16 @@ def _fields(path: str) -> List[Tuple[str, str]]:
         fields.append(("alias", "char-major-195-*"))
     fields += [("version", module["version"]), ("supported", "external"), ("license", module["license"])]
     if name == "nvidia":
-        fields += [("firmware", "nvidia/%s/gsp_%s.bin" % (module["version"], chip)) for chip in ("tu10x", "ga10x")]
+        fields += [
+            ("firmware", "nvidia/%s/gsp_%s.bin" % (module["version"], chip)) for chip in ("tu10x", "ga10x")
+        ]
         fields += [("alias", "pci:v000010DEd*sv*sd*bc03sc%si00*" % subclass) for subclass in ("02", "00")]
     depends = ",".join(objects.NEEDS[name])
-    fields += [("depends", depends), ("name", objects.canonical(name)),
-               ("vermagic", "%s SMP preempt mod_unload modversions " % module["kernel"])]
+    fields += [
+        ("depends", depends),
+        ("name", objects.canonical(name)),
+        ("vermagic", "%s SMP preempt mod_unload modversions " % module["kernel"]),
+    ]
     return fields
 
 
@@ -61,17 +66,23 @@ def lsmod(_arguments: Optional[List[str]] = None) -> int:
     for name in [known for known in (*modules.UNLOAD_ORDER, "nouveau") if known in modules.loaded()]:
         holders = [user for user in modules.users(name) if user]
         count = len(holders) or len(modules.users(name))
-        print("%-24s%8d  %s" % (name, 15745024 if name == "nvidia" else 126976,
-                                "%d %s" % (count, ",".join(holders)) if holders else count))
+        print(
+            "%-24s%8d  %s"
+            % (
+                name,
+                15745024 if name == "nvidia" else 126976,
+                "%d %s" % (count, ",".join(holders)) if holders else count,
+            )
+        )
     try:
         with open("/proc/modules", encoding="utf-8") as stream:
             lines = stream.read().splitlines()
     except FileNotFoundError:
-        return 0                                        # a kernel without loadable modules
+        return 0  # a kernel without loadable modules
     for line in lines:
-        name, size, count, users = line.split()[:4]
-        if not name.startswith(("nvidia", "nouveau")):
-            print("%-24s%8s  %s %s" % (name, size, count, users.strip("-,")))
+        real, size, number, by = line.split()[:4]
+        if not real.startswith(("nvidia", "nouveau")):
+            print("%-24s%8s  %s %s" % (real, size, number, by.strip("-,")))
     return 0
 
 

@@ -53,15 +53,20 @@ def rmmod(arguments: Optional[List[str]] = None) -> int:
     if not names or not concerns(names[0]):
         return kmod("rmmod", arguments)
     if not _root():
-        print("rmmod: ERROR: ../libkmod/libkmod-module.c:799 kmod_module_remove_module() could not remove '%s': "
-              "Operation not permitted" % names[0], file=sys.stderr)
+        print(
+            "rmmod: ERROR: ../libkmod/libkmod-module.c:799 kmod_module_remove_module() could not remove "
+            "'%s': Operation not permitted" % names[0],
+            file=sys.stderr,
+        )
         return 1
     status = 0
     for name in names:
         try:
             modules.unload(name)
         except KeyError:
-            print("rmmod: ERROR: Module %s is not currently loaded" % objects.canonical(name), file=sys.stderr)
+            print(
+                "rmmod: ERROR: Module %s is not currently loaded" % objects.canonical(name), file=sys.stderr
+            )
             status = 1
         except modules.KernelError as error:
             print("rmmod: ERROR: Module %s is %s" % (objects.canonical(name), error), file=sys.stderr)

@@ -14,7 +14,7 @@ from ..kernel import modules
 
 
 def main(version: str, arguments: Optional[List[str]] = None) -> int:
-    """Start the daemon of that driver version; the call returns when the daemon is ready, as forking services do."""
+    """Start the daemon of that driver version; the call returns when it is ready, as forking services do."""
     parser = argparse.ArgumentParser(prog="nvidia-persistenced", allow_abbrev=False)
     parser.add_argument("-V", "--verbose", action="store_true")
     parser.add_argument("-u", "--user")
@@ -22,7 +22,9 @@ def main(version: str, arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--persistence-mode", action="store_true", default=True)
     parser.add_argument("--no-persistence-mode", action="store_false", dest="persistence_mode")
     parser.add_argument("--uvm-persistence-mode", action="store_true")
-    parser.add_argument("-v", "--version", action="version", version="nvidia-persistenced:  version " + version)
+    parser.add_argument(
+        "-v", "--version", action="version", version="nvidia-persistenced:  version " + version
+    )
     options = parser.parse_args(arguments)
     try:
         modules.load("nvidia")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
+import subprocess
 from typing import List
 
 from .. import paths, rig
@@ -16,12 +18,11 @@ PROGRAMS = "/usr/lib/lab-gpu/bin"
 
 
 def boot() -> List[str]:
-    """Show the cards, then load drivers as udev and systemd-modules-load do. Returns what went wrong, as messages."""
+    """Show the cards, then load drivers as udev and systemd-modules-load do. Returns what went wrong."""
     views.cover(paths.SYS_MODULE, views.machine_driver)
     views.cover(paths.PCI_DEVICES, views.machine_card)
     views.cover(paths.PROC_DRIVER, lambda path: os.path.basename(path).startswith("nvidia"))
-    os.makedirs(paths.modules_directory(paths.kernel()), exist_ok=True)
-    objects.index(paths.kernel())
+    index_modules(paths.kernel())
     replace_kmod()
     this_rig = rig.load()
     for card in this_rig.cards:
@@ -41,27 +42,48 @@ def boot() -> List[str]:
 
 
 def blacklisted(name: str) -> bool:
-    """Whether modprobe.d keeps a module from being loaded for a device: a blacklist, or an install line with false."""
-    pattern = re.compile(r"^\s*(blacklist\s+{0}\s*$|install\s+{0}\s+(/usr)?/bin/(false|true)\b|options\s+{0}\s+.*"
-                         r"\bmodeset=0\b)".format(re.escape(name)), re.MULTILINE)
+    """Whether modprobe.d keeps a module from being loaded for a device: blacklist, or install … false."""
+    pattern = re.compile(
+        r"^\s*(blacklist\s+{0}\s*$|install\s+{0}\s+(/usr)?/bin/(false|true)\b|options\s+{0}\s+.*"
+        r"\bmodeset=0\b)".format(re.escape(name)),
+        re.MULTILINE,
+    )
     return any(pattern.search(text) for text in _configuration("modprobe.d"))
 
 
 def modules_to_load() -> List[str]:
-    """Modules of the driver that modules-load.d names: systemd-modules-load cannot ask the simulated kernel."""
+    """Modules that modules-load.d names: systemd-modules-load cannot ask the simulated kernel."""
     lines = [line.strip() for text in _configuration("modules-load.d") for line in text.splitlines()]
     return [line for line in lines if line.startswith("nvidia")]
 
 
 def replace_kmod() -> None:
-    """Put the simulated module programs in the place of kmod's, which an upgrade of kmod may have put back."""
+    """Put the simulated programs in the place of kmod's, which an upgrade of kmod may have put back."""
     if not paths.ON_HOST:
         return
     for name in KMOD_PROGRAMS:
-        link, program = os.path.join("/usr/sbin", name), os.path.join(PROGRAMS, name)
-        if os.path.exists(program) and os.path.realpath(link) != program:
-            os.symlink(program, link + ".lab-gpu")
-            os.replace(link + ".lab-gpu", link)
+        program = os.path.join(PROGRAMS, name)
+        for link in (os.path.join("/usr/sbin", name), os.path.join("/usr/bin", name)):
+            if os.path.lexists(link) and os.path.realpath(link) != program:
+                os.symlink(program, link + ".lab-gpu")
+                os.replace(link + ".lab-gpu", link)
+
+
+def index_modules(release: str) -> None:
+    """Index the modules of a kernel, with the binary files that kernel packages bring and libkmod asks for."""
+    directory = paths.modules_directory(release)
+    os.makedirs(directory, exist_ok=True)
+    if paths.ON_HOST and not os.path.exists(os.path.join(directory, "modules.dep.bin")):
+        base = "/run/lab-gpu/depmod"
+        empty = os.path.join(base, "lib/modules", release)
+        os.makedirs(empty, exist_ok=True)
+        for name in ("modules.order", "modules.builtin"):
+            with open(os.path.join(empty, name), "w", encoding="utf-8"):
+                pass
+        subprocess.run(["depmod", "-b", base, release], executable="/usr/bin/kmod", check=True, timeout=60)
+        for name in os.listdir(empty):
+            shutil.copyfile(os.path.join(empty, name), os.path.join(directory, name))
+    objects.index(release)
 
 
 def _configuration(kind: str) -> List[str]:

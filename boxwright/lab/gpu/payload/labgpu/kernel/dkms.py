@@ -1,14 +1,15 @@
 """DKMS for simulated modules: the same tree, states and messages, with a build that takes no compiler.
 
-States (as `dkms status` tells them): added, built, installed. A source is /usr/src/NAME-VERSION with dkms.conf, and
-lab-module.json that says which modules it makes and their license.
+States (words of `dkms status`): added, built, installed. A source is /usr/src/NAME-VERSION with dkms.conf,
+and lab-module.json that says which modules it makes and their license.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import List, NamedTuple, Optional
+from dataclasses import dataclass
+from typing import List, Optional
 
 from .. import faults, files, paths
 from . import objects
@@ -24,7 +25,8 @@ class DkmsError(Exception):
         self.status = status
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
     """One module source, such as nvidia/580.105.08."""
 
     name: str
@@ -76,20 +78,26 @@ def status() -> List[str]:
     lines = []
     for source in sources():
         releases = [release for release in _entries(source.tree) if os.path.isdir(source.build(release))]
-        lines += ["%s, %s, %s: %s" % (source, release, ARCHITECTURE,
-                                      "installed" if source.installed(release) else "built")
-                  for release in releases] or ["%s: added" % source]
+        lines += [
+            "%s, %s, %s: %s"
+            % (source, release, ARCHITECTURE, "installed" if source.installed(release) else "built")
+            for release in releases
+        ] or ["%s: added" % source]
     return lines
 
 
 def add(source: Source) -> None:
     """Enter a source into the tree."""
     if not os.path.exists(os.path.join(source.code, "dkms.conf")):
-        raise DkmsError(2, "Error! Could not find module source directory.\nDirectory: %s does not exist."
-                        % source.code)
+        raise DkmsError(
+            2, "Error! Could not find module source directory.\nDirectory: %s does not exist." % source.code
+        )
     if os.path.isdir(source.tree):
-        raise DkmsError(3, "Error! DKMS tree already contains: %s\nYou cannot add the same module/version combo "
-                           "more than once." % source)
+        raise DkmsError(
+            3,
+            "Error! DKMS tree already contains: %s\nYou cannot add the same module/version combo "
+            "more than once." % source,
+        )
     os.makedirs(source.tree)
     os.symlink(source.code, os.path.join(source.tree, "source"))
 
@@ -101,21 +109,34 @@ def build(source: Source, release: str) -> None:
     if os.path.isdir(source.build(release)):
         return
     if not has_headers(release):
-        raise DkmsError(21, "Error! Your kernel headers for kernel {0} cannot be found at /lib/modules/{0}/build or "
-                            "/lib/modules/{0}/source.\nPlease install the linux-headers-{0} package or use the "
-                            "--kernelsourcedir option to tell DKMS where it's located.".format(release))
+        raise DkmsError(
+            21,
+            "Error! Your kernel headers for kernel {0} cannot be found at /lib/modules/{0}/build or "
+            "/lib/modules/{0}/source.\nPlease install the linux-headers-{0} package or use the "
+            "--kernelsourcedir option to tell DKMS where it's located.".format(release),
+        )
     if faults.active("dkms-build"):
         log = os.path.join(source.tree, "build", "make.log")
-        files.write(log, "DKMS make.log for %s for kernel %s (%s)\nmake: *** [Makefile:115: modules] Error 2\n"
-                    % (str(source).replace("/", "-"), release, ARCHITECTURE))
-        raise DkmsError(10, "Error! Bad return status for module build on kernel: %s (%s)\nConsult %s for more "
-                            "information." % (release, ARCHITECTURE, log))
+        files.write(
+            log,
+            "DKMS make.log for %s for kernel %s (%s)\nmake: *** [Makefile:115: modules] Error 2\n"
+            % (str(source).replace("/", "-"), release, ARCHITECTURE),
+        )
+        raise DkmsError(
+            10,
+            "Error! Bad return status for module build on kernel: %s (%s)\nConsult %s for more "
+            "information." % (release, ARCHITECTURE, log),
+        )
     content = files.read_json(os.path.join(source.code, "lab-module.json"))
     for name in content["modules"]:
-        files.write(os.path.join(source.build(release), "module", name + ".ko"),
-                    objects.render(name, source.version, content["license"], release))
-    files.write(os.path.join(source.build(release), "log", "make.log"),
-                "DKMS make.log for %s for kernel %s (%s)\n" % (str(source).replace("/", "-"), release, ARCHITECTURE))
+        files.write(
+            os.path.join(source.build(release), "module", name + ".ko"),
+            objects.render(name, source.version, content["license"], release),
+        )
+    files.write(
+        os.path.join(source.build(release), "log", "make.log"),
+        "DKMS make.log for %s for kernel %s (%s)\n" % (str(source).replace("/", "-"), release, ARCHITECTURE),
+    )
 
 
 def install(source: Source, release: str) -> None:
@@ -130,9 +151,12 @@ def install(source: Source, release: str) -> None:
 def remove(source: Source, release: Optional[str] = None) -> None:
     """Take back a source for one kernel, or altogether."""
     if not os.path.isdir(source.tree):
-        raise DkmsError(3, "Error! There are no instances of module: %s\n%s located in the DKMS tree."
-                        % (source.name, source.version))
-    for each in [release] if release else [entry for entry in _entries(source.tree)]:
+        raise DkmsError(
+            3,
+            "Error! There are no instances of module: %s\n%s located in the DKMS tree."
+            % (source.name, source.version),
+        )
+    for each in [release] if release else list(_entries(source.tree)):
         if source.installed(each):
             for name in os.listdir(os.path.join(source.build(each), "module")):
                 os.unlink(os.path.join(objects.directory(each), name))
@@ -147,6 +171,10 @@ def _entries(directory: str) -> List[str]:
     """The directories of a directory, without DKMS's own and without links."""
     if not os.path.isdir(directory):
         return []
-    return sorted(entry for entry in os.listdir(directory) if entry not in ("source", "build")
-                  and os.path.isdir(os.path.join(directory, entry))
-                  and not os.path.islink(os.path.join(directory, entry)))
+    return sorted(
+        entry
+        for entry in os.listdir(directory)
+        if entry not in ("source", "build")
+        and os.path.isdir(os.path.join(directory, entry))
+        and not os.path.islink(os.path.join(directory, entry))
+    )

@@ -59,8 +59,13 @@ def load(name: str) -> None:
     _show(name, module["version"])
     if name == "nvidia":
         _show_driver(this_rig, module)
-    nodes.make({"nvidia": nodes.CONTROL + nodes.cards(len(this_rig.cards)), "nvidia_modeset": nodes.MODESET,
-                "nvidia_uvm": nodes.UVM}.get(name, []))
+    nodes.make(
+        {
+            "nvidia": nodes.CONTROL + nodes.cards(len(this_rig.cards)),
+            "nvidia_modeset": nodes.MODESET,
+            "nvidia_uvm": nodes.UVM,
+        }.get(name, [])
+    )
 
 
 def load_nouveau() -> None:
@@ -73,7 +78,7 @@ def load_nouveau() -> None:
 
 
 def unload(name: str) -> None:
-    """Unload one module. Raises KernelError("in use by …") when something holds it, KeyError when it is not loaded."""
+    """Unload one module. Raises KernelError("in use …") when it is held, KeyError when it is absent."""
     name = objects.canonical(name)
     if name not in loaded():
         raise KeyError(name)
@@ -90,23 +95,31 @@ def unload(name: str) -> None:
         shutil.rmtree(os.path.join(paths.PROC_DRIVER, "nvidia"))
         for card in this_rig.cards:
             pci.bind(card, None)
-    nodes.remove({"nvidia": nodes.CONTROL + nodes.cards(len(this_rig.cards)), "nvidia_modeset": nodes.MODESET,
-                  "nvidia_uvm": nodes.UVM}.get(name, []))
+    nodes.remove(
+        {
+            "nvidia": nodes.CONTROL + nodes.cards(len(this_rig.cards)),
+            "nvidia_modeset": nodes.MODESET,
+            "nvidia_uvm": nodes.UVM,
+        }.get(name, [])
+    )
 
 
 def users(name: str) -> List[str]:
     """The modules that hold a module; [""] when programs or the console do."""
     if name == "nouveau":
-        return [""]                                     # the console's frame buffer
-    holders = [objects.canonical(other) for other, needs in objects.NEEDS.items()
-               if name in map(objects.canonical, needs) and objects.canonical(other) in loaded()]
+        return [""]  # the console's frame buffer
+    holders = [
+        objects.canonical(other)
+        for other, needs in objects.NEEDS.items()
+        if name in map(objects.canonical, needs) and objects.canonical(other) in loaded()
+    ]
     if not holders and name in ("nvidia", "nvidia_uvm") and (persistenced() or containers()):
         return [""]
     return holders
 
 
 def initializes(this_rig: rig.Rig, module: Dict[str, Any]) -> bool:
-    """Whether the cards come up: firmware of the very version, open modules for Blackwell, room in the address space."""
+    """Whether the cards come up: with firmware of the very version, and open modules for Blackwell."""
     blackwell = any(card.architecture == "Blackwell" for card in this_rig.cards)
     firmware = os.path.isdir(os.path.join(paths.FIRMWARE, module["version"]))
     suited = module["license"] == objects.OPEN_LICENSE or not blackwell
@@ -127,10 +140,12 @@ def containers() -> List[int]:
             continue
         try:
             inside = os.stat("/proc/%s/root/dev" % entry)
-            if inside.st_dev != os.stat("/dev").st_dev and os.path.exists("/proc/%s/root/dev/nvidiactl" % entry):
+            if inside.st_dev != os.stat("/dev").st_dev and os.path.exists(
+                "/proc/%s/root/dev/nvidiactl" % entry
+            ):
                 found.append(int(entry))
         except OSError:
-            continue                                    # the process is gone, or is not to be looked into
+            continue  # the process is gone, or is not to be looked into
     return found
 
 
@@ -144,16 +159,32 @@ def _show(name: str, version: str) -> None:
 
 def _show_driver(this_rig: rig.Rig, module: Dict[str, Any]) -> None:
     directory = os.path.join(paths.PROC_DRIVER, "nvidia")
-    kind = ("NVIDIA UNIX Open Kernel Module for x86_64" if module["license"] == objects.OPEN_LICENSE
-            else "NVIDIA UNIX x86_64 Kernel Module")
-    files.write(os.path.join(directory, "version"), "NVRM version: %s  %s  Release Build  (dvs-builder@lab)  \n%s\n" % (
-        kind, module["version"], GCC_LINE))
+    kind = (
+        "NVIDIA UNIX Open Kernel Module for x86_64"
+        if module["license"] == objects.OPEN_LICENSE
+        else "NVIDIA UNIX x86_64 Kernel Module"
+    )
+    files.write(
+        os.path.join(directory, "version"),
+        "NVRM version: %s  %s  Release Build  (dvs-builder@lab)  \n%s\n"
+        % (kind, module["version"], GCC_LINE),
+    )
     files.write(os.path.join(directory, "params"), "EnableMSI: 1\nOpenRmEnableUnsupportedGpus: 1\n")
     for card in this_rig.cards:
         pci.bind(card, "nvidia")
         information = [
-            "Model: \t\t " + card.name, "IRQ:   \t\t %d" % (16 + card.index), "GPU UUID: \t " + card.uuid,
-            "Video BIOS: \t " + card.vbios.lower(), "Bus Type: \t PCIe", "DMA Size: \t 47 bits",
-            "DMA Mask: \t 0x7fffffffffff", "Bus Location: \t " + card.bus_id, "Device Minor: \t %d" % card.index,
-            "GPU Firmware: \t " + module["version"], "GPU Excluded:\t No"]
-        files.write(os.path.join(directory, "gpus", card.bus_id, "information"), "\n".join(information) + "\n")
+            "Model: \t\t " + card.name,
+            "IRQ:   \t\t %d" % (16 + card.index),
+            "GPU UUID: \t " + card.uuid,
+            "Video BIOS: \t " + card.vbios.lower(),
+            "Bus Type: \t PCIe",
+            "DMA Size: \t 47 bits",
+            "DMA Mask: \t 0x7fffffffffff",
+            "Bus Location: \t " + card.bus_id,
+            "Device Minor: \t %d" % card.index,
+            "GPU Firmware: \t " + module["version"],
+            "GPU Excluded:\t No",
+        ]
+        files.write(
+            os.path.join(directory, "gpus", card.bus_id, "information"), "\n".join(information) + "\n"
+        )

@@ -62,6 +62,14 @@ def index(release: str) -> None:
             while needs:
                 closure += needs
                 needs = [other for need in needs for other in NEEDS[need]]
-            lines.append("%s/%s.ko:%s" % (DKMS_DESTINATION, name, "".join(
-                " %s/%s.ko" % (DKMS_DESTINATION, need) for need in closure)))
-    files.write(os.path.join(paths.modules_directory(release), "modules.dep"), "".join(line + "\n" for line in lines))
+            lines.append(
+                "%s/%s.ko:%s"
+                % (
+                    DKMS_DESTINATION,
+                    name,
+                    "".join(" %s/%s.ko" % (DKMS_DESTINATION, need) for need in closure),
+                )
+            )
+    files.write(
+        os.path.join(paths.modules_directory(release), "modules.dep"), "".join(line + "\n" for line in lines)
+    )

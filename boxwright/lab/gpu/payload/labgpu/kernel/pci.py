@@ -9,6 +9,7 @@ from typing import Optional
 from .. import files, paths
 from ..rig import Card
 
+DRIVERS = paths.at("/run/lab-gpu/drivers")
 #: Transfer rate of one lane by PCIe generation, as sysfs words it.
 SPEED = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0"}
 #: The HDMI audio function that stands beside every display function.
@@ -28,7 +29,9 @@ def bind(card: Card, driver: Optional[str]) -> None:
     if os.path.islink(link):
         os.unlink(link)
     if driver:
-        os.symlink("../../drivers/" + driver, link)
+        # The drivers' own directory is the machine's; readers want no more than a directory of that name.
+        os.makedirs(os.path.join(DRIVERS, driver), exist_ok=True)
+        os.symlink(os.path.join(DRIVERS, driver), link)
 
 
 def _function(card: Card, number: int, device: str, pci_class: str, generation: int) -> None:
@@ -51,9 +54,16 @@ def _function(card: Card, number: int, device: str, pci_class: str, generation: 
         "max_link_width": str(card.pcie_width),
         "power_state": "D0",
         "resource": "\n".join(["0x%016x 0x%016x 0x%016x" % (0, 0, 0)] * 13),
-        "modalias": "pci:v0000%sd0000%ssv0000%ssd0000%sbc%ssc%si%s" % (
-            card.pci_vendor.upper(), device.upper(), card.pci_subsystem_vendor.upper(),
-            card.pci_subsystem_device.upper(), pci_class[:2], pci_class[2:4], pci_class[4:]),
+        "modalias": "pci:v0000%sd0000%ssv0000%ssd0000%sbc%ssc%si%s"
+        % (
+            card.pci_vendor.upper(),
+            device.upper(),
+            card.pci_subsystem_vendor.upper(),
+            card.pci_subsystem_device.upper(),
+            pci_class[:2],
+            pci_class[2:4],
+            pci_class[4:],
+        ),
     }
     if pci_class.startswith("0300"):
         attributes["boot_vga"] = "1" if card.index == 0 else "0"
@@ -72,9 +82,11 @@ def config(card: Card, device: str, pci_class: str, generation: int) -> bytes:
     numbers = (card.pci_vendor, device)
     struct.pack_into("<HHHH", space, 0x00, int(numbers[0], 16), int(numbers[1], 16), 0x0407, 0x0010)
     struct.pack_into("<I", space, 0x08, int(pci_class, 16) << 8 | 0xA1)
-    space[0x0E] = 0x80                                  # one of several functions
-    struct.pack_into("<HH", space, 0x2C, int(card.pci_subsystem_vendor, 16), int(card.pci_subsystem_device, 16))
-    space[0x34] = 0x78                                  # the capability list begins there
+    space[0x0E] = 0x80  # one of several functions
+    struct.pack_into(
+        "<HH", space, 0x2C, int(card.pci_subsystem_vendor, 16), int(card.pci_subsystem_device, 16)
+    )
+    space[0x34] = 0x78  # the capability list begins there
     struct.pack_into("<BBH", space, 0x78, 0x10, 0x00, 0x0012)
     struct.pack_into("<I", space, 0x78 + 0x0C, card.pcie_generation | card.pcie_width << 4)
     struct.pack_into("<H", space, 0x78 + 0x12, generation | card.pcie_width << 4)

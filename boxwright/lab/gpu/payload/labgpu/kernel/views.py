@@ -1,4 +1,4 @@
-"""Directories of /sys and /proc laid over the machine's own, so that this host alone sees its simulated cards."""
+"""Directories of /sys and /proc laid over the machine's own, so that a host sees its cards alone."""
 
 from __future__ import annotations
 
@@ -25,11 +25,21 @@ def cover(target: str, hidden: Callable[[str], bool]) -> None:
         existing = os.path.dirname(existing)
     kept = os.path.join(KEPT, existing.strip("/").replace("/", "-"))
     os.makedirs(kept, exist_ok=True)
+    names = [
+        name
+        for name in os.listdir(existing)
+        if existing != target or not hidden(os.path.join(existing, name))
+    ]
+    # What is itself a link leads elsewhere in /sys and stays good; what is not will be seen where it is kept.
+    links = {name: os.path.join(existing, name) for name in names}
+    links = {
+        name: os.path.realpath(path) if os.path.islink(path) else os.path.join(kept, name)
+        for name, path in links.items()
+    }
     mount("--bind", existing, kept)
     mount("-t", "tmpfs", "-o", "mode=755,nosuid,nodev,noexec", "lab-gpu", existing)
-    for name in os.listdir(kept):
-        if not (existing == target and hidden(os.path.join(kept, name))):
-            os.symlink(os.path.join(kept, name), os.path.join(existing, name))
+    for name, path in links.items():
+        os.symlink(path, os.path.join(existing, name))
     os.makedirs(target, exist_ok=True)
 
 

@@ -9,17 +9,24 @@ from .. import faults, files, paths, rig, state
 from .driver import Failure
 
 EARLY = "Terminating early due to previous errors."
-REMINDER = ("Warning: persistence mode is disabled on device %s. See the Known Issues section of the nvidia-smi(1) man "
-            "page for more information. Run with [--help | -h] switch to get more information on how to enable "
-            "persistence mode.")
+REMINDER = (
+    "Warning: persistence mode is disabled on device %s. See the Known Issues section of the nvidia-smi(1) "
+    "man page for more information. Run with [--help | -h] switch to get more information on how to enable "
+    "persistence mode."
+)
 WARNING = "Treating as warning and moving on."
 
 
 def apply(cards: List[rig.Card], option: str, value: Optional[str], error_on_warning: bool) -> int:
     """Carry one change out on each card. Raises Failure at the first error."""
     changes: Dict[str, Callable[[rig.Card, str], Tuple[str, bool]]] = {
-        "persistence": _persistence, "lock": _lock, "unlock": _unlock, "memory-lock": _memory_lock,
-        "memory-unlock": _memory_unlock, "power": _power}
+        "persistence": _persistence,
+        "lock": _lock,
+        "unlock": _unlock,
+        "memory-lock": _memory_lock,
+        "memory-unlock": _memory_unlock,
+        "power": _power,
+    }
     warned = False
     for card in cards:
         text, warning = changes[option](card, value or "")
@@ -57,7 +64,9 @@ def _keep(card: rig.Card, name: str, value: object) -> None:
 
 def _persistence(card: rig.Card, value: str) -> Tuple[str, bool]:
     if value.lower() not in ("0", "1", "disabled", "enabled"):
-        raise Failure(2, 'Invalid persistence mode: %s. Valid values are "0/DISABLED" and "1/ENABLED".' % value)
+        raise Failure(
+            2, 'Invalid persistence mode: %s. Valid values are "0/DISABLED" and "1/ENABLED".' % value
+        )
     wanted = value.lower() in ("1", "enabled")
     word = "Enabled" if wanted else "Disabled"
     _permitted(card, "Unable to set persistence mode for GPU %s: Insufficient Permissions")
@@ -72,8 +81,11 @@ def _persistence(card: rig.Card, value: str) -> Tuple[str, bool]:
 def _range(value: str, least: str, most: str) -> Tuple[int, int]:
     parts = value.split(",")
     if not 1 <= len(parts) <= 2 or not all(part.strip().isdigit() for part in parts):
-        raise Failure(2, 'Specified clocks "%s" are not valid. Please format input as \'%s,%s\' or \'%sVal\''
-                      % (value, least, most, least[:-3]))
+        raise Failure(
+            2,
+            "Specified clocks \"%s\" are not valid. Please format input as '%s,%s' or '%sVal'"
+            % (value, least, most, least[:-3]),
+        )
     return int(parts[0]), int(parts[-1])
 
 
@@ -90,12 +102,17 @@ def _lock(card: rig.Card, value: str) -> Tuple[str, bool]:
         return "Setting locked GPU clocks is not supported for GPU %s." % card.smi_bus_id, True
     _permitted(card, "The current user does not have permission to change clocks for GPU %s.")
     if low > high or high > card.clock_graphics_max or high < card.graphics_clocks()[-1]:
-        raise Failure(2, "Specified clock combination %s is not supported for GPU %s. Run 'nvidia-smi -q -d "
-                         "SUPPORTED_CLOCKS' to see list of supported clock combinations\n%s"
-                      % (named, card.smi_bus_id, EARLY))
+        raise Failure(
+            2,
+            "Specified clock combination %s is not supported for GPU %s. Run 'nvidia-smi -q -d "
+            "SUPPORTED_CLOCKS' to see list of supported clock combinations\n%s"
+            % (named, card.smi_bus_id, EARLY),
+        )
     choices = card.graphics_clocks()
     # The driver takes the next clock that exists at or below the one asked for, and does not say so.
-    snapped = [max((clock for clock in choices if clock <= bound), default=choices[-1]) for bound in (low, high)]
+    snapped = [
+        max((clock for clock in choices if clock <= bound), default=choices[-1]) for bound in (low, high)
+    ]
     _keep(card, "clocks", [0 if low == 0 else snapped[0], snapped[1]])
     return "GPU clocks set to %s for GPU %s" % (named, card.smi_bus_id), False
 
@@ -113,7 +130,11 @@ def _memory_lock(card: rig.Card, value: str) -> Tuple[str, bool]:
     _permitted(card, "The current user does not have permission to change clocks for GPU %s.")
     # Accepted and not honored, as recorded on Blackwell consumer cards.
     _keep(card, "memory_clocks", [low, high])
-    return 'Memory clocks set to "(memClkMin %d, memClkMax %d)" for GPU %s' % (low, high, card.smi_bus_id), False
+    return 'Memory clocks set to "(memClkMin %d, memClkMax %d)" for GPU %s' % (
+        low,
+        high,
+        card.smi_bus_id,
+    ), False
 
 
 def _memory_unlock(card: rig.Card, _value: str) -> Tuple[str, bool]:
@@ -131,8 +152,11 @@ def _power(card: rig.Card, value: str) -> Tuple[str, bool]:
         return "Changing power management limit is not supported for GPU: %s." % card.smi_bus_id, True
     _permitted(card, "The current user does not have permission to change power limit for GPU %s.")
     if not card.power_min <= watts <= card.power_max:
-        raise Failure(2, "Provided power limit %.2f W is not a valid power limit which should be between %.2f W and "
-                         "%.2f W for GPU %s\n%s" % (watts, card.power_min, card.power_max, card.smi_bus_id, EARLY))
+        raise Failure(
+            2,
+            "Provided power limit %.2f W is not a valid power limit which should be between %.2f W and "
+            "%.2f W for GPU %s\n%s" % (watts, card.power_min, card.power_max, card.smi_bus_id, EARLY),
+        )
     before = float(str(_settings(card).get("power_limit") or card.power_default))
     _keep(card, "power_limit", watts)
     return "Power limit for GPU %s was set to %.2f W from %.2f W." % (card.smi_bus_id, watts, before), False

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from typing import List, NamedTuple, Optional, Tuple
 
 from .. import faults, paths, rig, state
 
-NO_DRIVER = ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
-             "NVIDIA driver is installed and running.\n")
+NO_DRIVER = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+    "NVIDIA driver is installed and running.\n"
+)
 #: CUDA version of the driver API by driver branch.
 CUDA = {570: "12.8", 575: "12.9", 580: "13.0", 590: "13.1", 595: "13.2"}
 
@@ -23,7 +26,7 @@ class Failure(Exception):
 
 
 class Driver(NamedTuple):
-    """A driver that answers. cards: those visible, renumbered from 0; lost: (index, card) that fell off the bus."""
+    """A driver that answers. cards: those visible, numbered from 0; lost: those that fell off the bus."""
 
     version: str
     cards: Tuple[rig.Card, ...]
@@ -62,22 +65,33 @@ def connect(library: str) -> Driver:
     if "nvml-unknown-error" in told:
         raise Failure(255, "Failed to initialize NVML: Unknown Error")
     if module["version"] != library or "mismatch" in told:
-        raise Failure(18, "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: "
-                      + nvml_version(library))
+        raise Failure(
+            18,
+            "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: "
+            + nvml_version(library),
+        )
     this_rig = rig.load()
-    visible = [card for card in this_rig.cards if os.path.exists(os.path.join(paths.DEV, "nvidia%d" % card.index))]
+    visible = [
+        card for card in this_rig.cards if os.path.exists(os.path.join(paths.DEV, "nvidia%d" % card.index))
+    ]
     if not module.get("initialized") or "no-devices" in told or "rebar" in told or not visible:
         raise Failure(6, "No devices were found")
     broken = faults.card("gpu-lost", len(this_rig.cards))
     numbered = [(index, card) for index, card in enumerate(visible)]
-    return Driver(module["version"],
-                  tuple(card._replace(index=index) for index, card in numbered if card.index != broken),
-                  tuple(card._replace(index=index) for index, card in numbered if card.index == broken), this_rig)
+    return Driver(
+        module["version"],
+        tuple(dataclasses.replace(card, index=index) for index, card in numbered if card.index != broken),
+        tuple(dataclasses.replace(card, index=index) for index, card in numbered if card.index == broken),
+        this_rig,
+    )
 
 
 def lost_line(card: rig.Card) -> str:
     """What is said of a card that fell off the bus."""
-    return "Unable to determine the device handle for GPU%d: %s: Unknown Error" % (card.index, card.bus_id.upper())
+    return "Unable to determine the device handle for GPU%d: %s: Unknown Error" % (
+        card.index,
+        card.bus_id.upper(),
+    )
 
 
 def select(driver: Driver, wanted: Optional[str]) -> List[rig.Card]:
@@ -86,8 +100,18 @@ def select(driver: Driver, wanted: Optional[str]) -> List[rig.Card]:
         return list(driver.cards)
     chosen = []
     for name in wanted.split(","):
-        found = [card for card in driver.cards if name.strip().lower() in (
-            str(card.index), card.uuid.lower(), card.smi_bus_id.lower(), card.bus_id.lower(), card.bus_id[5:].lower())]
+        found = [
+            card
+            for card in driver.cards
+            if name.strip().lower()
+            in (
+                str(card.index),
+                card.uuid.lower(),
+                card.smi_bus_id.lower(),
+                card.bus_id.lower(),
+                card.bus_id[5:].lower(),
+            )
+        ]
         if not found:
             raise Failure(6, "No devices were found")
         chosen += found

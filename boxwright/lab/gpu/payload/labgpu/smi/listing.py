@@ -23,8 +23,12 @@ def cards(driver: Driver) -> int:
 
 def versions(driver: Driver) -> int:
     """`nvidia-smi --version`."""
-    for name, value in (("NVIDIA-SMI version", driver.version), ("NVML version", driver.nvml),
-                        ("DRIVER version", driver.version), ("CUDA Version", driver.cuda)):
+    for name, value in (
+        ("NVIDIA-SMI version", driver.version),
+        ("NVML version", driver.nvml),
+        ("DRIVER version", driver.version),
+        ("CUDA Version", driver.cuda),
+    ):
         print("%-20s: %s" % (name, value))
     return 0
 
@@ -39,8 +43,14 @@ def table(driver: Driver, chosen: List[rig.Card]) -> int:
     rule = "+%s+%s+%s+" % (left, middle, right)
     print(time.strftime("%a %b %e %H:%M:%S %Y       "))
     print("+%s+" % ("-" * 89))
-    print("| %-33s %-32s %-20s |" % ("NVIDIA-SMI " + driver.version, "Driver Version: " + driver.version,
-                                     "CUDA Version: " + driver.cuda))
+    print(
+        "| %-33s %-32s %-20s |"
+        % (
+            "NVIDIA-SMI " + driver.version,
+            "Driver Version: " + driver.version,
+            "CUDA Version: " + driver.cuda,
+        )
+    )
     print(rule)
     print("| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |")
     print("| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |")
@@ -48,11 +58,23 @@ def table(driver: Driver, chosen: List[rig.Card]) -> int:
     print("|%s+%s+%s|" % ("=" * 41, "=" * 24, "=" * 22))
     for card in chosen:
         now = take(card)
-        print("|%4d  %-31s%3s |   %16s Off |%21s |" % (
-            card.index, card.name[:30], "On" if now.persistence else "Off", card.smi_bus_id, "N/A"))
-        print("|%3d%%  %3dC  %4s %13dW / %4dW |%8dMiB / %6dMiB |%7d%%      Default |" % (
-            44 if now.busy else 0, now.temperature, now.pstate, round(now.power), round(now.power_limit), now.used,
-            card.memory_total, now.utilization))
+        print(
+            "|%4d  %-31s%3s |   %16s Off |%21s |"
+            % (card.index, card.name[:30], "On" if now.persistence else "Off", card.smi_bus_id, "N/A")
+        )
+        print(
+            "|%3d%%  %3dC  %4s %13dW / %4dW |%8dMiB / %6dMiB |%7d%%      Default |"
+            % (
+                44 if now.busy else 0,
+                now.temperature,
+                now.pstate,
+                round(now.power),
+                round(now.power_limit),
+                now.used,
+                card.memory_total,
+                now.utilization,
+            )
+        )
         print("|%41s|%24s|%21s |" % ("", "", "N/A"))
         print(rule)
     print()

@@ -11,19 +11,46 @@ from .driver import Driver, Failure, connect, select
 HELP = """NVIDIA System Management Interface -- v{version}
 
 NVSMI provides monitoring information for Tesla and select Quadro devices.
-This is the simulated one of a lab host: it knows -L, -q [-x] [-d TYPE], -i, --version, --query-gpu, --query-compute-apps,
---format, topo -m, topo -p2p, nvlink -s, -pm, -lgc, -rgc, -lmc, -rmc, -pl and --error-on-warning.
+This is the simulated one of a lab host: it knows -L, -q [-x] [-d TYPE], -i, --version, --query-gpu,
+--query-compute-apps, --format, topo -m, topo -p2p, nvlink -s, -pm, -lgc, -rgc, -lmc, -rmc, -pl and
+--error-on-warning.
 """
 #: Options with a value: every spelling, and what it means.
 VALUED = {
-    "-i": "id", "--id": "id", "-d": "display", "--display": "display", "--format": "format", "-f": "file",
-    "--query-gpu": "query-gpu", "--query-compute-apps": "query-apps", "-pm": "persistence",
-    "--persistence-mode": "persistence", "-lgc": "lock", "--lock-gpu-clocks": "lock", "-lmc": "memory-lock",
-    "--lock-memory-clocks": "memory-lock", "-pl": "power", "--power-limit": "power", "-l": "loop"}
+    "-i": "id",
+    "--id": "id",
+    "-d": "display",
+    "--display": "display",
+    "--format": "format",
+    "-f": "file",
+    "--query-gpu": "query-gpu",
+    "--query-compute-apps": "query-apps",
+    "-pm": "persistence",
+    "--persistence-mode": "persistence",
+    "-lgc": "lock",
+    "--lock-gpu-clocks": "lock",
+    "-lmc": "memory-lock",
+    "--lock-memory-clocks": "memory-lock",
+    "-pl": "power",
+    "--power-limit": "power",
+    "-l": "loop",
+}
 PLAIN = {
-    "-L": "list", "--list-gpus": "list", "-q": "query", "--query": "query", "-x": "xml", "--xml-format": "xml",
-    "-u": "unit", "--version": "version", "-rgc": "unlock", "--reset-gpu-clocks": "unlock", "-rmc": "memory-unlock",
-    "--reset-memory-clocks": "memory-unlock", "--error-on-warning": "error-on-warning", "-eow": "error-on-warning"}
+    "-L": "list",
+    "--list-gpus": "list",
+    "-q": "query",
+    "--query": "query",
+    "-x": "xml",
+    "--xml-format": "xml",
+    "-u": "unit",
+    "--version": "version",
+    "-rgc": "unlock",
+    "--reset-gpu-clocks": "unlock",
+    "-rmc": "memory-unlock",
+    "--reset-memory-clocks": "memory-unlock",
+    "--error-on-warning": "error-on-warning",
+    "-eow": "error-on-warning",
+}
 CHANGES = ("persistence", "lock", "unlock", "memory-lock", "memory-unlock", "power")
 
 
@@ -50,8 +77,11 @@ def _parse(arguments: List[str]) -> Dict[str, str]:
         if option in VALUED:
             if not equals:
                 if not rest:
-                    raise Failure(255, "ERROR: Option %s is missing its value. Please run 'nvidia-smi -h' for help.\n"
-                                  % option)
+                    raise Failure(
+                        255,
+                        "ERROR: Option %s is missing its value. Please run 'nvidia-smi -h' for help.\n"
+                        % option,
+                    )
                 value = rest.pop(0)
             found[VALUED[option]] = value
         elif word in PLAIN:
@@ -68,30 +98,37 @@ def _dispatch(driver: Driver, arguments: List[str]) -> int:
         options = arguments[1:]
         wanted = options[options.index("-i") + 1] if "-i" in options[:-1] else None
         return topology.nvlink(driver, select(driver, wanted))
-    options = _parse(arguments)
-    changes = [name for name in CHANGES if name in options]
+    given = _parse(arguments)
+    changes = [name for name in CHANGES if name in given]
     if len(changes) > 1:
         raise Failure(2, "Input combination for device modification is not valid.")
-    if "list" in options:
+    if "list" in given:
         return listing.cards(driver)
-    if "version" in options:
+    if "version" in given:
         return listing.versions(driver)
-    cards = select(driver, options.get("id"))
+    cards = select(driver, given.get("id"))
     if changes:
-        return change.apply(cards, changes[0], options[changes[0]], "error-on-warning" in options)
-    if "query-gpu" in options:
-        return query.gpus(driver, cards, options["query-gpu"], options.get("format"))
-    if "query-apps" in options:
-        return query.apps(driver, cards, options["query-apps"], options.get("format"))
-    if "query" in options or "xml" in options:
-        return details.show(driver, cards, options.get("display"), "xml" in options)
+        return change.apply(cards, changes[0], given[changes[0]], "error-on-warning" in given)
+    if "query-gpu" in given:
+        return query.gpus(driver, cards, given["query-gpu"], given.get("format"))
+    if "query-apps" in given:
+        return query.apps(driver, cards, given["query-apps"], given.get("format"))
+    if "query" in given or "xml" in given:
+        return details.show(driver, cards, given.get("display"), "xml" in given)
     return listing.table(driver, cards)
 
 
 def _topo(driver: Driver, arguments: List[str]) -> int:
     if arguments == ["-m"] or arguments == ["--matrix"]:
         return topology.matrix(driver)
-    if len(arguments) == 2 and arguments[0] in ("-p2p", "--p2pstatus") and arguments[1] in ("r", "w", "n", "a", "p"):
+    if (
+        len(arguments) == 2
+        and arguments[0] in ("-p2p", "--p2pstatus")
+        and arguments[1] in ("r", "w", "n", "a", "p")
+    ):
         return topology.peers(driver, arguments[1])
-    raise Failure(2, "ERROR: Option %s is not recognized. Please run 'nvidia-smi topo -h'.\n"
-                  % (arguments[0] if arguments else "topo"))
+    raise Failure(
+        2,
+        "ERROR: Option %s is not recognized. Please run 'nvidia-smi topo -h'.\n"
+        % (arguments[0] if arguments else "topo"),
+    )

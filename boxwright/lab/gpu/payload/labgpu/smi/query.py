@@ -11,8 +11,16 @@ from .fields import FIELDS, Field
 from .reading import take
 
 #: Fields of --query-compute-apps with their units.
-APPS = {"timestamp": "", "gpu_name": "", "gpu_bus_id": "", "gpu_serial": "", "gpu_uuid": "", "pid": "",
-        "process_name": "", "used_gpu_memory": " MiB"}
+APPS = {
+    "timestamp": "",
+    "gpu_name": "",
+    "gpu_bus_id": "",
+    "gpu_serial": "",
+    "gpu_uuid": "",
+    "pid": "",
+    "process_name": "",
+    "used_gpu_memory": " MiB",
+}
 APP_ALIASES = {"name": "process_name", "used_memory": "used_gpu_memory"}
 
 
@@ -20,8 +28,12 @@ def formats(text: Optional[str]) -> Set[str]:
     """The words of --format. Raises Failure when csv is not among them."""
     words = {word.strip() for word in (text or "").split(",")}
     if "csv" not in words or not words <= {"csv", "noheader", "nounits"}:
-        raise Failure(2, '"--format=" switch is missing. It is required for all the "--query-*" switches.' if not text
-                      else 'Unsupported format "%s"' % text)
+        raise Failure(
+            2,
+            '"--format=" switch is missing. It is required for all the "--query-*" switches.'
+            if not text
+            else 'Unsupported format "%s"' % text,
+        )
     return words
 
 
@@ -58,8 +70,15 @@ def apps(driver: Driver, cards: List[rig.Card], names: str, format_: Optional[st
         print(", ".join(_header(name, APPS[name], words) for name in columns))
     for card, pid, process, memory in processes(cards):
         values: Dict[str, str] = {
-            "timestamp": "", "gpu_name": card.name, "gpu_bus_id": card.smi_bus_id, "gpu_serial": "[N/A]",
-            "gpu_uuid": card.uuid, "pid": str(pid), "process_name": process, "used_gpu_memory": str(memory)}
+            "timestamp": "",
+            "gpu_name": card.name,
+            "gpu_bus_id": card.smi_bus_id,
+            "gpu_serial": "[N/A]",
+            "gpu_uuid": card.uuid,
+            "pid": str(pid),
+            "process_name": process,
+            "used_gpu_memory": str(memory),
+        }
         print(", ".join(values[name] + ("" if "nounits" in words else APPS[name]) for name in columns))
     return 0
 
@@ -67,8 +86,11 @@ def apps(driver: Driver, cards: List[rig.Card], names: str, format_: Optional[st
 def processes(cards: List[rig.Card]) -> List[Tuple[rig.Card, int, str, int]]:
     """(card, process id, program, memory in MiB) of the work that was told with `lab-gpu load`."""
     load = state.read()["load"]
-    return [(card, int(load[card.uuid]["pid"]), str(load[card.uuid]["process"]), int(load[card.uuid]["memory"]))
-            for card in cards if load.get(card.uuid, {}).get("memory")]
+    return [
+        (card, int(load[card.uuid]["pid"]), str(load[card.uuid]["process"]), int(load[card.uuid]["memory"]))
+        for card in cards
+        if load.get(card.uuid, {}).get("memory")
+    ]
 
 
 def _field(name: str) -> Field:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from .. import faults, rig, state
 
-#: Part of the highest clock that a card holds under load when nothing limits it (2,805 of 3,165 MHz recorded).
+#: Part of the highest clock that a card holds under load, unlimited (2,805 of 3,165 MHz recorded).
 SUSTAINED = 0.89
 #: Memory that the driver itself has in use on an idle card, in MiB.
 DRIVER_MEMORY = 2
@@ -45,10 +45,18 @@ def take(card: rig.Card) -> Reading:
         graphics = min(max(graphics, lock[0]), lock[1])
     memory_clock = card.clock_memory_load if busy else card.idle.memory
     return Reading(
-        busy=busy, persistence=bool(settings.get("persistence")), graphics=graphics, memory_clock=memory_clock,
-        power=round(min(limit, card.power_default * 0.86), 2) if busy else card.idle.power, power_limit=limit,
-        temperature=card.idle.temperature + (29 if busy else 0), used=used,
-        free=card.memory_total - card.memory_reserved - used, utilization=98 if busy else 0,
-        pstate="P2" if busy else "P8", link_generation=card.pcie_generation if busy else 1,
+        busy=busy,
+        persistence=bool(settings.get("persistence")),
+        graphics=graphics,
+        memory_clock=memory_clock,
+        power=round(min(limit, card.power_default * 0.86), 2) if busy else card.idle.power,
+        power_limit=limit,
+        temperature=card.idle.temperature + (29 if busy else 0),
+        used=used,
+        free=card.memory_total - card.memory_reserved - used,
+        utilization=98 if busy else 0,
+        pstate="P2" if busy else "P8",
+        link_generation=card.pcie_generation if busy else 1,
         reasons=0x4 if busy and limit < card.power_default * 0.86 else 0 if busy else 1,
-        locked=tuple(settings["clocks"]) if settings.get("clocks") else None)
+        locked=tuple(settings["clocks"]) if settings.get("clocks") else None,
+    )

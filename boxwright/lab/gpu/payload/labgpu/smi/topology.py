@@ -51,8 +51,10 @@ def peers(driver: Driver, _capability: str) -> int:
     """`topo -p2p r|w|n|a|p`."""
     print(" \t" + "\t".join("GPU%d" % card.index for card in driver.cards) + "\t")
     for card in driver.cards:
-        cells = ["X" if other is card else "OK" if driver.rig.nvlinks else P2P[card.architecture]
-                 for other in driver.cards]
+        cells = [
+            "X" if other is card else "OK" if driver.rig.nvlinks else P2P[card.architecture]
+            for other in driver.cards
+        ]
         print(" GPU%d\t%s\t" % (card.index, "\t".join(cells)))
     print(P2P_LEGEND, end="")
     return 0
