@@ -113,14 +113,14 @@ def draw_facts(name: str, facts: HostFacts) -> None:
     )
     if facts.cards:
         table(
-            ["  card", "name", "memory", "power", "PCIe"],
+            ["  card", "name", "memory", "power limit", "PCIe"],
             [
                 [
                     f"  {card.index}",
-                    card.name or "?",
+                    card.name or card.pci_id,
                     f"{card.memory_total_mib:,} MiB" if card.memory_total_mib else "?",
-                    f"{card.power_limit_w:.0f} W" if card.power_limit_w else "?",
-                    f"x{card.pcie_width}" if card.pcie_width else "?",
+                    f"{card.power.limit:.0f} W" if card.power.limit else "?",
+                    f"x{card.link.width}" if card.link.width else "?",
                 ]
                 for card in facts.cards
             ],

@@ -18,19 +18,19 @@ def key_path(box: Box, deployment: str) -> str:
     names = [one.name for one in box.deployments]
     if not names:
         raise UserError(
-            "nothing is deployed there, so there is no key", where=box.name, status=EXIT_BAD_INPUT
+            "nothing is deployed there, so there is no key", where=box.host, status=EXIT_BAD_INPUT
         )
     if deployment and deployment not in names:
         raise UserError(
             f"no deployment is named {deployment}",
-            where=box.name,
+            where=box.host,
             status=EXIT_BAD_INPUT,
             ways_out=("--deployment one of: " + ", ".join(names),),
         )
     if not deployment and len(names) > 1:
         raise UserError(
             "it serves several models, each with its own key",
-            where=box.name,
+            where=box.host,
             status=EXIT_BAD_INPUT,
             ways_out=("--deployment one of: " + ", ".join(names),),
         )

@@ -23,7 +23,10 @@ class Result(NamedTuple):
 
 
 def run(
-    argv: Sequence[str], timeout: float = 60, env: Optional[Dict[str, str]] = None, stdin: Optional[str] = None
+    argv: Sequence[str],
+    timeout: float = 60,
+    env: Optional[Dict[str, str]] = None,
+    stdin: Optional[str] = None,
 ) -> Result:
     """Run `argv` (no shell) for at most `timeout` seconds, with the C locale so that output can be parsed.
 

@@ -25,7 +25,7 @@ def programs(tmp_path):
     """A directory of programs that is the whole PATH: coreutils, and what a test puts there."""
     place = tmp_path / "bin"
     place.mkdir()
-    for name in ("cat", "cut", "sha256sum", "readlink", "dirname", "mktemp", "rm", "tail", "env", "sh"):
+    for name in ("cat", "cut", "sha256sum", "readlink", "dirname", "head", "mktemp", "mv", "rm", "tail", "env", "sh"):
         (place / name).symlink_to(shutil.which(name))
     return place
 
@@ -102,6 +102,18 @@ def test_no_network_for_pip(clone, programs):
     assert "no route to host" in done.stderr
     assert "PIP_INDEX_URL" in done.stderr
     assert not (clone / ".venv" / "boxwright-stamp").exists()
+
+
+def test_a_working_environment_survives_a_failed_rebuild(clone, programs):
+    script(programs, "python3", NO_NETWORK)
+    for name in ("mkdir", "chmod"):
+        (programs / name).symlink_to(shutil.which(name))
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "boxwright-stamp").write_text("of another Python\n")
+    (clone / ".venv" / "kept").touch()
+    assert run(clone, programs).returncode == 1
+    assert (clone / ".venv" / "kept").exists()
+    assert not (clone / ".venv.old").exists()
 
 
 def test_from_another_directory_and_through_a_link(tmp_path):
