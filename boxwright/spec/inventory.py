@@ -21,10 +21,8 @@ from boxwright.spec.suggestions import did_you_mean, nearest
 #: Prefixes of the variables that Boxwright reads.
 OWN_PREFIXES = ("box_", *ROLE_PREFIXES)
 #: Variables of Ansible's that say how a host is reached; none of them is a secret.
-_CONNECTION = frozenset(
-    f"ansible_{name}"
-    for name in ("host", "port", "user", "connection", "ssh_private_key_file", "ssh_common_args", "ssh_extra_args")
-)
+_REACH = ("host", "port", "user", "connection", "ssh_private_key_file", "ssh_common_args", "ssh_extra_args")
+_CONNECTION = frozenset(f"ansible_{name}" for name in _REACH)
 _PATTERN_CHARACTERS = "*?[]!&:~"
 _MOST_LISTED = 30
 
@@ -79,9 +77,9 @@ class Inventory:
             raise SpecErrors([Problem(None, None, host, "", "", f"Ansible: {error}")]) from error
 
     def variables(self, host: str) -> dict[str, object]:
-        """The variables that Boxwright reads (box_…, the roles', and those that say how the host is reached).
+        """The variables that Boxwright reads: box_…, the roles', and those by which the host is reached.
 
-        Templates are filled in and vaults opened. Raises SpecErrors with a problem for each that cannot be had.
+        Templates are filled in, vaults opened. Raises SpecErrors with a problem for each that cannot be had.
         """
         names = [name for name in self.raw(host) if name.startswith(OWN_PREFIXES) or name in _CONNECTION]
         values, failed = self._merger.resolve(host, names)
@@ -238,12 +236,7 @@ def resolve_hosts(inventory: Inventory, names: Sequence[str]) -> list[str]:
 def _why_not(inventory: Inventory, name: str) -> tuple[str, tuple[str, ...]]:
     if not name:
         return "a host's name is empty (a comma too many?)", ()
-    if any(character in name for character in #: Variables of Ansible's that say how a host is reached; none of them is a secret.
-_CONNECTION = frozenset(
-    f"ansible_{name}"
-    for name in ("host", "port", "user", "connection", "ssh_private_key_file", "ssh_common_args", "ssh_extra_args")
-)
-_PATTERN_CHARACTERS):
+    if any(character in name for character in _PATTERN_CHARACTERS):
         return f'"{name}" is a pattern, and hosts are named one by one', ()
     if name in inventory.group_names:
         members = [host for host in inventory.hosts if name in inventory.groups(host)]
