@@ -8,7 +8,7 @@ from pathlib import Path
 
 from boxwright.lab.gpu import deb
 from boxwright.lab.gpu.deb import Package
-from boxwright.lab.gpu.packages import cuda, driver, kernel
+from boxwright.lab.gpu.packages import cuda, driver, kernel, toolkit
 from boxwright.lab.gpu.signing import Signer
 
 DEPOT = "http://depot.boxwright.lab"
@@ -31,6 +31,7 @@ def build(target: Path, key_file: Path | None = None) -> None:
             path = CUDA_PATH.format(distribution=distribution)
             contents = [
                 *driver.packages(),
+                *toolkit.packages(),
                 *cuda.packages(),
                 kernel.dkms(),
                 cuda.keyring(f"{DEPOT}/{path}/", distribution, key),
@@ -38,6 +39,14 @@ def build(target: Path, key_file: Path | None = None) -> None:
             write_flat(target / path, contents, signer, "NVIDIA", "NVIDIA CUDA")
             (target / path / "cuda-archive-keyring.gpg").write_bytes(key)
             (target / path / "3bf863cc.pub").write_bytes(armored)
+        write_flat(
+            target / TOOLKIT_PATH,
+            toolkit.packages(),
+            signer,
+            "https://nvidia.github.io/libnvidia-container",
+            "NVIDIA CORPORATION",
+        )
+        (target / TOOLKIT_KEY_PATH).write_bytes(armored)
     _make_readable(target)
 
 

@@ -70,7 +70,7 @@ def replace_kmod() -> None:
 
 
 def index_modules(release: str) -> None:
-    """Index the modules of a kernel, with the binary files that kernel packages bring and libkmod asks for."""
+    """Index the modules of a kernel, with the binary files that libkmod asks for."""
     directory = paths.modules_directory(release)
     os.makedirs(directory, exist_ok=True)
     if paths.ON_HOST and not os.path.exists(os.path.join(directory, "modules.dep.bin")):

@@ -31,7 +31,7 @@ def bind(card: Card, driver: Optional[str]) -> None:
     if driver:
         # The drivers' own directory is the machine's; readers want no more than a directory of that name.
         os.makedirs(os.path.join(DRIVERS, driver), exist_ok=True)
-        os.symlink(os.path.join(DRIVERS, driver), link)
+        os.symlink(os.path.relpath(os.path.join(DRIVERS, driver), os.path.dirname(link)), link)
 
 
 def _function(card: Card, number: int, device: str, pci_class: str, generation: int) -> None:
