@@ -177,6 +177,7 @@ class Driver:
 
     branch: str = "580"
     version: str | None = None
+    flavor: str = "open"
     manage: bool = True
     reboot: bool = False
     cuda_toolkit: str | None = None

@@ -38,6 +38,7 @@ class Merger:
             from ansible.parsing.dataloader import DataLoader
             from ansible.vars.manager import VariableManager
 
+            _find_plugins()
             self._loader = DataLoader()
             self._no_vault, secrets = _vault_secrets(self._loader)
             self._loader.set_vault_secrets(secrets)
@@ -137,6 +138,15 @@ class Merger:
             except AnsibleError as error:
                 raise MergeError(one_line(error)) from error
         return merged
+
+
+def _find_plugins() -> None:
+    """Let templates find Ansible's plugins by their full names, as ansible-playbook does at its start."""
+    from ansible.plugins.loader import init_plugin_loader
+    from ansible.utils.collection_loader import AnsibleCollectionConfig
+
+    if AnsibleCollectionConfig.collection_finder is None:
+        init_plugin_loader()
 
 
 def one_line(error: Exception) -> str:
