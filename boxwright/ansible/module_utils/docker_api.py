@@ -1,0 +1,238 @@
+"""Docker Engine through its API on the local socket: what it is, its images and containers, watched pulls."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import socket
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from urllib.parse import quote, urlencode
+
+from ansible.module_utils.command import read, run
+
+SOCKET = "/run/docker.sock"
+#: Docker Hub's registry, by the name under which credentials for it are kept.
+_HUB_KEY = "https://index.docker.io/v1/"
+
+
+class DockerError(Exception):
+    """The engine cannot be reached, or refused. status: HTTP status, 0 when it cannot be reached."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Reference(NamedTuple):
+    """An image by name. registry: None for Docker Hub; repository: with the registry, as Docker prints it."""
+
+    repository: str
+    tag: Optional[str]
+    digest: Optional[str]
+
+    @property
+    def registry(self) -> Optional[str]:
+        """The registry's host and port; None for Docker Hub."""
+        first = self.repository.partition("/")[0]
+        return (
+            first
+            if "/" in self.repository and ("." in first or ":" in first or first == "localhost")
+            else None
+        )
+
+    def pinned(self, digest: str) -> str:
+        """The image by content: `repository@sha256:…`."""
+        return "%s@%s" % (self.repository, digest)
+
+
+def parse_reference(image: str) -> Reference:
+    """Take `[registry/]name[:tag][@digest]` apart as Docker does."""
+    rest, _, digest = image.partition("@")
+    head, slash, last = rest.rpartition("/")
+    name, _, tag = last.partition(":")
+    repository = head + slash + name
+    for hub in ("docker.io/", "index.docker.io/"):
+        if repository.startswith(hub):
+            repository = repository[len(hub) :]
+    if repository.startswith("library/"):
+        repository = repository[len("library/") :]
+    return Reference(repository, tag or (None if digest else "latest"), digest or None)
+
+
+class Image(NamedTuple):
+    """An image on this host. digest: of its manifest, None where it never was in a registry; size: bytes."""
+
+    id: str
+    digest: Optional[str]
+    size: int
+
+    def reference(self, image: str) -> str:
+        """What to run so that exactly these bytes run."""
+        return parse_reference(image).pinned(self.digest) if self.digest else self.id
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over the engine's Unix socket."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Docker:
+    """The engine that listens on a socket."""
+
+    def __init__(self, path: str = SOCKET) -> None:
+        self._path = path
+
+    def version(self) -> str:
+        """The engine's version, `26.1.5`. Raises DockerError when it does not answer."""
+        return str(self._get("/version").get("Version", ""))
+
+    def info(self) -> Dict[str, Any]:
+        """What `docker info` shows."""
+        found: Dict[str, Any] = self._get("/info")
+        return found
+
+    def image(self, image: str) -> Optional[Image]:
+        """An image on this host by name, digest or id; None when it is not here."""
+        try:
+            found = self._get("/images/%s/json" % quote(image, safe="/:@"))
+        except DockerError as error:
+            if error.status == 404:
+                return None
+            raise
+        asked = parse_reference(image)
+        digests = [
+            entry.partition("@")[2]
+            for entry in found.get("RepoDigests") or []
+            if parse_reference(entry).repository == asked.repository
+        ]
+        # One content may have had several manifests; the one that was asked for is the one meant.
+        digest = asked.digest if asked.digest in digests else (digests[0] if digests else None)
+        return Image(found["Id"], digest, int(found.get("Size") or 0))
+
+    def container(self, name: str) -> Optional[Dict[str, Any]]:
+        """What `docker inspect` shows of a container; None when there is none of that name."""
+        try:
+            found: Dict[str, Any] = self._get("/containers/%s/json" % quote(name, safe=""))
+        except DockerError as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+    def running(self) -> Dict[str, str]:
+        """Names of the running containers, with their images."""
+        found = self._get("/containers/json")
+        return {entry["Names"][0].lstrip("/"): entry.get("Image", "") for entry in found}
+
+    def pull(self, image: str, on_event: Callable[[Dict[str, Any]], None], idle_timeout: float) -> None:
+        """Fetch an image, handing on the engine's progress events.
+
+        idle_timeout: seconds without any event after which it counts as stuck. Raises DockerError.
+        """
+        reference = parse_reference(image)
+        # The engine's API takes a digest in the place of a tag.
+        query = urlencode(
+            {"fromImage": reference.repository, "tag": reference.digest or reference.tag or "latest"}
+        )
+        headers = {}
+        credentials = _credentials(reference.registry)
+        if credentials:
+            headers["X-Registry-Auth"] = base64.urlsafe_b64encode(json.dumps(credentials).encode()).decode()
+        for event in self._stream("POST", "/images/create?" + query, headers, idle_timeout):
+            if "error" in event:
+                raise DockerError(str(event.get("errorDetail", {}).get("message") or event["error"]), 500)
+            on_event(event)
+
+    def _get(self, path: str) -> Any:
+        status, text = 0, b""
+        connection = _Connection(self._path, 60)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            status, text = response.status, response.read()
+            document = json.loads(text)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._unreachable(error) from error
+        finally:
+            connection.close()
+        if status != 200:
+            raise DockerError(_message(document, status), status)
+        return document
+
+    def _stream(
+        self, method: str, path: str, headers: Dict[str, str], timeout: float
+    ) -> Iterator[Dict[str, Any]]:
+        connection = _Connection(self._path, timeout)
+        try:
+            connection.request(method, path, headers=headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                text = response.read()
+                try:
+                    document = json.loads(text)
+                except ValueError:
+                    document = {"message": text.decode("utf-8", "replace").strip()}
+                raise DockerError(_message(document, response.status), response.status)
+            while True:
+                line = response.readline()
+                if not line:
+                    return
+                if line.strip():
+                    yield json.loads(line)
+        except socket.timeout as error:
+            raise DockerError("nothing came for %g s" % timeout) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._unreachable(error) from error
+        finally:
+            connection.close()
+
+    def _unreachable(self, error: Exception) -> DockerError:
+        return DockerError("Docker does not answer on %s: %s" % (self._path, error))
+
+
+def executed(container: str, *argv: str) -> Tuple[int, str]:
+    """Run a program in a running container; its exit status and what it said."""
+    done = run(["docker", "exec", container, *list(argv)], timeout=60)
+    return done.rc, done.text
+
+
+def _message(document: Any, status: int) -> str:
+    return str(document.get("message") if isinstance(document, dict) else document) or "HTTP %d" % status
+
+
+def _credentials(registry: Optional[str]) -> Optional[Dict[str, str]]:
+    """What `docker login` left for a registry, in the shape of the engine's API; None for nothing."""
+    home = os.environ.get("DOCKER_CONFIG") or os.path.join(os.path.expanduser("~"), ".docker")
+    text = read(os.path.join(home, "config.json"))
+    try:
+        config = json.loads(text) if text else {}
+    except ValueError as error:
+        raise DockerError(
+            "%s/config.json holds registry logins and is no JSON: %s" % (home, error)
+        ) from error
+    key = registry or _HUB_KEY
+    helper = (config.get("credHelpers") or {}).get(key) or config.get("credsStore")
+    if helper:
+        done = run(["docker-credential-%s" % helper, "get"], stdin=key, timeout=30)
+        if done.rc == 0:
+            found = json.loads(done.stdout)
+            return {
+                "username": found.get("Username", ""),
+                "password": found.get("Secret", ""),
+                "serveraddress": key,
+            }
+    encoded = (config.get("auths") or {}).get(key, {}).get("auth")
+    if not encoded:
+        return None
+    username, _, password = base64.b64decode(encoded).decode().partition(":")
+    return {"username": username, "password": password, "serveraddress": key}

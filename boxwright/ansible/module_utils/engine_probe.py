@@ -1,0 +1,167 @@
+"""Asking an engine through its OpenAI-compatible endpoint: model listed, answer given, key wanted."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+_LARGEST = 4 << 20
+
+
+class ProbeError(Exception):
+    """A request without a usable reply. kind: down, status, garbled or slow; status: of HTTP, if any."""
+
+    def __init__(self, kind: str, text: str, status: Optional[int] = None) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.status = status
+
+
+class Answer(NamedTuple):
+    """A chat completion. text: what the model said, or its reasoning where it got no further."""
+
+    text: str
+    seconds: float
+    usage: Dict[str, Any]
+    finish_reason: Optional[str]
+
+
+class Endpoint:
+    """One engine's endpoint as reached from its own host."""
+
+    def __init__(self, bind: str, port: int, key: Optional[str] = None) -> None:
+        self.host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)  # not bound to: asked there
+        self.port = port
+        self.key = key
+
+    def models(self, timeout: float = 10, with_key: bool = True) -> List[str]:
+        """The names of the models it serves."""
+        document = self._call("GET", "/v1/models", None, timeout, with_key)
+        data = document.get("data")
+        if not isinstance(data, list):
+            raise ProbeError("garbled", "/v1/models holds no list of models: %s" % _excerpt(document))
+        return [str(entry.get("id")) for entry in data if isinstance(entry, dict)]
+
+    def wants_key(self, timeout: float = 10) -> bool:
+        """Whether a request without the key is turned away."""
+        try:
+            self.models(timeout, with_key=False)
+        except ProbeError as error:
+            if error.status in (401, 403):
+                return True
+            raise
+        return False
+
+    def chat(self, model: str, prompt: str, max_tokens: int, timeout: float) -> Answer:
+        """Ask one question, at temperature 0. An empty answer is a ProbeError of kind garbled."""
+        started = time.monotonic()
+        document = self._call(
+            "POST",
+            "/v1/chat/completions",
+            {
+                "model": model,
+                "messages": [{"role": "user", "content": prompt}],
+                "max_tokens": max_tokens,
+                "temperature": 0,
+                "stream": False,
+            },
+            timeout,
+        )
+        seconds = time.monotonic() - started
+        try:
+            choice = document["choices"][0]
+            message = choice["message"]
+            said = (
+                message.get("content") or message.get("reasoning_content") or message.get("reasoning") or ""
+            )
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ProbeError("garbled", "the reply holds no message: %s" % _excerpt(document)) from error
+        if not isinstance(said, str) or not said.strip():
+            raise ProbeError("garbled", "the answer is empty: %s" % _excerpt(document))
+        usage = document.get("usage")
+        return Answer(
+            said.strip(),
+            round(seconds, 2),
+            usage if isinstance(usage, dict) else {},
+            choice.get("finish_reason"),
+        )
+
+    def metrics(self, timeout: float = 10) -> str:
+        """The engine's counters as Prometheus text."""
+        return self._request("GET", "/metrics", None, timeout, True)[1]
+
+    def _call(
+        self, method: str, path: str, body: Optional[Dict[str, Any]], timeout: float, with_key: bool = True
+    ) -> Dict[str, Any]:
+        status, text = self._request(method, path, body, timeout, with_key)
+        if status != 200:
+            raise ProbeError("status", "%s answered HTTP %d: %s" % (path, status, _message(text)), status)
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise ProbeError("garbled", "%s answered what is no JSON: %s" % (path, text[:200])) from error
+        if not isinstance(document, dict):
+            raise ProbeError("garbled", "%s answered %s" % (path, text[:200]))
+        return document
+
+    def _request(
+        self, method: str, path: str, body: Optional[Dict[str, Any]], timeout: float, with_key: bool
+    ) -> Tuple[int, str]:
+        # Not urllib: a proxy of the host's environment has no part in asking the host itself.
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        headers = {"Accept": "application/json"}
+        if with_key and self.key:
+            headers["Authorization"] = "Bearer " + self.key
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+            response = connection.getresponse()
+            return response.status, response.read(_LARGEST).decode("utf-8", "replace")
+        except socket.timeout as error:  # TimeoutError itself since Python 3.10
+            raise ProbeError("slow", "%s gave no answer within %g s" % (path, timeout)) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise ProbeError(
+                "down", "%s port %d: %s" % (self.host, self.port, error or type(error).__name__)
+            ) from error
+        finally:
+            connection.close()
+
+
+def drafts(metrics: str) -> Optional[Tuple[int, int]]:
+    """Drafted and accepted tokens so far, of all the engine's processes; None where it does not draft."""
+    totals: Dict[str, float] = {}
+    for line in metrics.splitlines():
+        name, _, value = line.rpartition(" ")
+        name = name.partition("{")[0]
+        if name in ("vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total"):
+            try:
+                totals[name] = totals.get(name, 0.0) + float(value)
+            except ValueError:
+                continue
+    if "vllm:spec_decode_num_draft_tokens_total" not in totals:
+        return None
+    return (
+        int(totals["vllm:spec_decode_num_draft_tokens_total"]),
+        int(totals.get("vllm:spec_decode_num_accepted_tokens_total", 0)),
+    )
+
+
+def _message(text: str) -> str:
+    """What an error reply says: OpenAI's, vLLM's and FastAPI's shapes, or its beginning."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text.strip()[:300]
+    error = document.get("error", document) if isinstance(document, dict) else document
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or error
+    return (error if isinstance(error, str) else json.dumps(error))[:300]
+
+
+def _excerpt(document: Any) -> str:
+    text = json.dumps(document)
+    return text if len(text) <= 300 else text[:300] + " …"

@@ -1,0 +1,98 @@
+"""A deployment's unit on the host: what it lacks, how it is started, and how it goes away."""
+
+from __future__ import annotations
+
+import os
+from typing import List, Optional
+
+from ansible.module_utils import systemctl
+from ansible.module_utils.command import ensure, read, run
+from ansible.module_utils.docker_api import Docker, executed
+from ansible.module_utils.engine_store import Release
+from ansible.module_utils.engine_unit import DOCKER, container_name, unit_name
+from ansible.module_utils.systemctl import UnitState
+
+#: What a container's stop may take beyond its own limit, in seconds.
+STOP_MARGIN_S = 60
+
+
+class Service:
+    """The unit and the container of one deployment."""
+
+    def __init__(self, name: str, docker: Docker, directory: str = systemctl.UNIT_DIRECTORY) -> None:
+        self.name = name
+        self.unit = unit_name(name)
+        self.container = container_name(name)
+        self.path = os.path.join(directory, self.unit)
+        self._docker = docker
+
+    def state(self) -> UnitState:
+        """The unit as systemd sees it."""
+        return systemctl.show(self.unit)
+
+    def running_release(self) -> Optional[str]:
+        """The release whose container runs; None when none does."""
+        found = self._docker.container(self.container)
+        if not found or not (found.get("State") or {}).get("Running"):
+            return None
+        return ((found.get("Config") or {}).get("Labels") or {}).get("boxwright.release")
+
+    def lacks(self, release: Release) -> List[str]:
+        """Why the unit must be started (anew) for this release to be what runs; empty when it is."""
+        reasons = []
+        if read(self.path) != release.unit:
+            reasons.append("its unit is not that of release %s" % release.id)
+        state = self.state()
+        if state.active == "activating" and state.sub != "auto-restart":
+            return reasons
+        if not state.running:
+            reasons.append("it is not running (%s, %s)" % (state.active, state.sub))
+            return reasons
+        running = self.running_release()
+        if running is not None and running != release.id:
+            reasons.append("release %s is running" % running)
+        return reasons
+
+    def install(self, release: Release) -> bool:
+        """Put the release's unit in place; True when systemd must read it anew."""
+        return bool(ensure(self.path, release.unit, 0o644))
+
+    def start(self, release: Release) -> None:
+        """Start the unit anew. Raises systemctl.UnitError when it does not even begin."""
+        systemctl.restart(
+            self.unit, timeout=release.state.get("stop_timeout_s", 30) + 2 * STOP_MARGIN_S + 120
+        )
+
+    def stop(self) -> None:
+        """Stop the unit, and have nothing of it left."""
+        systemctl.call("stop", self.unit, timeout=600)
+        run([DOCKER, "rm", "--force", self.container], timeout=120)
+
+    def enable(self) -> bool:
+        """Have the unit started at boot; True when it was not."""
+        if self.state().enabled:
+            return False
+        systemctl.call("enable", self.unit)
+        return True
+
+    def remove(self) -> None:
+        """Stop it, take its unit away and leave no container; a unit that was never there is no failure."""
+        if self.state().load != "not-found":
+            systemctl.call("disable", self.unit)
+            self.stop()
+        if os.path.lexists(self.path):
+            os.unlink(self.path)
+
+    def cards(self) -> Optional[str]:
+        """What is wrong with the cards inside the running container; None when they are seen there.
+
+        After `systemctl daemon-reload` a container may have lost its devices while the process that already
+        holds them goes on (nvidia-container-toolkit issues 48 and 1227): only the next allocation would tell.
+        """
+        status, said = executed(self.container, "nvidia-smi", "-L")
+        if status in (126, 127) and "nvidia-smi" in said:
+            # Device requests of some images bring no nvidia-smi; then the device itself must open.
+            status, said = executed(self.container, "sh", "-c", ": < /dev/nvidiactl")
+        if status == 0 and "No devices" not in said:
+            return None
+        return said or "nvidia-smi ended with exit status %d" % status

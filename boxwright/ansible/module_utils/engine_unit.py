@@ -1,0 +1,155 @@
+"""The systemd unit of a served model: a container in the foreground, restarted and logged by systemd."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import Any, Dict, List
+
+from ansible.module_utils.systemd_unit import exec_line, render, specifiers
+
+#: Part of every release's id: raise it when the unit's text changes for the same deployment.
+TEMPLATE = 1
+#: Inside the container; outside, the deployment's own port is published.
+PORT = 8000
+MODEL_DIRECTORY = "/model"
+CACHE_DIRECTORY = "/cache"
+KEY_FILE = "/run/boxwright/api-key"
+#: The variable from which each engine takes the key that clients must send.
+KEY_VARIABLES = {"vllm": "VLLM_API_KEY"}
+DOCKER = "/usr/bin/docker"
+#: What the engine may not do once its weights are local: ask a hub, report home. HOME and the caches of
+#: compiled
+#: kernels lie on the one writable volume.
+BASE_ENV = {
+    "HOME": CACHE_DIRECTORY,
+    "VLLM_CACHE_ROOT": CACHE_DIRECTORY + "/vllm",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+#: After a boot the device nodes may come later than Docker (nvidia-docker issue 288); a container that starts
+#: before them fails. nvidia-modprobe makes the node that the module alone does not.
+DEVICE_WAIT = (
+    "nvidia-modprobe -c=0 -u 2>/dev/null; n=0; until test -c /dev/nvidia-uvm; do n=$((n+1)); "
+    "test $n -lt 60 || { echo 'no /dev/nvidia-uvm after 60 s: is the NVIDIA driver loaded?' >&2; exit 1; }; "
+    "sleep 1; done"
+)
+_SECRET_NAME = re.compile(r"(?i)(^|_)(api_?key|key|token|secret|password|passwd)$")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def unit_name(deployment: str) -> str:
+    """The unit of a deployment; also, without `.service`, the name of its container and of its log."""
+    return "boxwright-%s.service" % deployment
+
+
+def container_name(deployment: str) -> str:
+    """The container of a deployment."""
+    return "boxwright-%s" % deployment
+
+
+def refusals(state: Dict[str, Any]) -> List[str]:
+    """What must not go into a unit that anybody on the host can read: empty when all is well."""
+    found = []
+    for name in state["env"]:
+        if not _ENV_NAME.fullmatch(name):
+            found.append("env: %r is no name of an environment variable" % name)
+        elif name in KEY_VARIABLES.values():
+            found.append("env: %s would be readable in `docker inspect`; declare api_key instead" % name)
+        elif _SECRET_NAME.search(name):
+            found.append(
+                "env: %s looks like a secret and would be readable in `docker inspect` and in the unit; "
+                "the engine runs offline and needs none" % name
+            )
+    if any(word == "--api-key" or word.startswith("--api-key=") for word in state["command"]):
+        found.append("--api-key would be readable in the process list; declare api_key instead")
+    if state["engine"] not in KEY_VARIABLES:
+        found.append(
+            "engine %s is not known here, only %s" % (state["engine"], ", ".join(sorted(KEY_VARIABLES)))
+        )
+    return found
+
+
+def unit_text(state: Dict[str, Any], release: str) -> str:
+    """The unit file of a release. state: see engine_release.state_of. Raises ValueError (systemd_unit)."""
+    name, stop = state["name"], state["stop_timeout_s"]
+    container = container_name(name)
+    unit = [
+        ("Description", specifiers("Boxwright deployment %s, release %s" % (name, release))),
+        ("After", "docker.service nvidia-persistenced.service boxwright-gpu-tuning.service"),
+        ("Requires", "docker.service"),
+        # An engine that dies at once, again and again, ends as failed instead of loading weights for ever.
+        ("StartLimitIntervalSec", str(state["restart_window_s"])),
+        ("StartLimitBurst", str(state["restart_limit"])),
+    ]
+    service = [
+        ("Type", "exec"),
+        ("ExecStartPre", "-" + exec_line([[DOCKER, "rm", "--force", container]])),
+        ("ExecStart", exec_line(docker_run(state, release), width=4)),
+        ("ExecStop", exec_line([[DOCKER, "stop", "--time", str(stop), container]])),
+        # vLLM can die with exit status 0 (EngineDeadError ends its server orderly), so: always.
+        ("Restart", "always"),
+        ("RestartSec", "10"),
+        ("TimeoutStartSec", "120"),
+        ("TimeoutStopSec", str(stop + 30)),
+        ("SyslogIdentifier", container),
+    ]
+    if state["access"] != "none":
+        service.insert(2, ("ExecStartPre", exec_line([["/bin/sh", "-c", DEVICE_WAIT]])))
+    text: str = render(
+        [("Unit", unit), ("Service", service), ("Install", [("WantedBy", "multi-user.target")])],
+        comments=[
+            "Written by Boxwright for deployment %s, release %s; the next run replaces it." % (name, release)
+        ],
+    )
+    return text
+
+
+def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
+    """The container's command line, in groups of what belongs together."""
+    name = state["name"]
+    groups = [
+        [DOCKER, "run", "--rm", "--name", container_name(name)],
+        # The unit is started with the image in place; a pull here would be unwatched and unbounded.
+        ["--pull", "never", "--init", "--log-driver", "none"],
+        ["--label", "boxwright.deployment=" + name, "--label", "boxwright.release=" + release],
+        ["--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
+        ["--shm-size", state["shm_size"], "--stop-timeout", str(state["stop_timeout_s"])],
+        _devices(state),
+        ["--publish", "%s:%d:%d" % (_address(state["bind"]), state["port"], PORT)],
+        ["--mount", _mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)],
+        ["--mount", _mount(state["cache_directory"], CACHE_DIRECTORY)],
+        ["--mount", _mount(state["key_file"], KEY_FILE, read_only=True)],
+    ]
+    groups += [["--env", "%s=%s" % item] for item in sorted(dict(BASE_ENV, **state["env"]).items())]
+    groups += [["--entrypoint", "sh", state["reference"]], ["-c", _wrapper(state["engine"]), "boxwright"]]
+    return [*groups, list(state["command"])]
+
+
+def _wrapper(engine: str) -> str:
+    """Reads the key inside the container, where neither `ps` nor `docker inspect` of the host shows it."""
+    variable = KEY_VARIABLES[engine]
+    return '%s=$(cat %s) && export %s && exec "$@"' % (variable, KEY_FILE, variable)
+
+
+def _devices(state: Dict[str, Any]) -> List[str]:
+    if state["access"] == "none":
+        return []
+    if state["access"] == "cdi":
+        return [word for device in state["devices"] for word in ("--device", "nvidia.com/gpu=" + device)]
+    # One CSV field with commas inside, hence the quotes (docker run --gpus).
+    return ["--gpus", '"device=%s"' % ",".join(state["devices"])]
+
+
+def _address(bind: str) -> str:
+    return "[%s]" % bind if ":" in bind else bind
+
+
+def _mount(source: str, target: str, read_only: bool = False) -> str:
+    """Docker reads --mount as one CSV record, so a comma or a quote in a path must be quoted."""
+    text = io.StringIO()
+    fields = ["type=bind", "source=" + source, "target=" + target] + (["readonly"] if read_only else [])
+    csv.writer(text, lineterminator="").writerow(fields)
+    return text.getvalue()

@@ -1,0 +1,192 @@
+"""Waiting for an engine: through its stages until it has answered, or until it is clear that it will not."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+from ansible.module_utils.engine_log import Stages, root_cause
+from ansible.module_utils.engine_probe import Answer, Endpoint, ProbeError
+from ansible.module_utils.progress import Progress
+from ansible.module_utils.systemctl import UnitState
+
+#: Seconds a stage may last before a start counts as hung. Loading is bounded by a slow disk (50 GB at 60
+#: MB/s),
+#: compiling by a cold cache on few cores.
+STAGE_TIMEOUTS_S = {
+    "starting": 180,
+    "loading": 900,
+    "compiling": 900,
+    "capturing": 600,
+    "warming up": 300,
+    "listening": 60,
+}
+POLL_S = 1.0
+#: Lines of the log that are kept to look for a cause in.
+KEPT_LINES = 5000
+
+
+class GateError(Exception):
+    """An engine that does not serve.
+
+    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards. stage: where it
+    was; lines: of its log that say why.
+    """
+
+    def __init__(self, kind: str, text: str, stage: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.stage = stage
+        self.lines = list(lines)
+
+
+class Question(NamedTuple):
+    """What a release has to answer. expect: regular expression for the answer, None for any answer."""
+
+    prompt: str
+    expect: Optional[str]
+    max_tokens: int
+    timeout_s: float
+
+
+class Watch:
+    """One engine while it starts. The functions given are the ways to the host; tests give their own.
+
+    show: the unit's state now. new_lines: what the engine has written since the last call.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        show: Callable[[], UnitState],
+        new_lines: Callable[[], List[str]],
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = name
+        self.log: List[str] = []
+        self._endpoint = endpoint
+        self._show = show
+        self._new_lines = new_lines
+        self._progress = progress
+        self._clock = clock
+        self._sleep = sleep
+        self._stages = Stages()
+        self._began = clock()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been watched."""
+        return round(self._clock() - self._began, 1)
+
+    def until_listed(self, model: str, timeout_s: float, stage_timeouts_s: Dict[str, int]) -> None:
+        """Wait until the engine lists the model. Raises GateError as soon as it is clear that it will not."""
+        limits = dict(STAGE_TIMEOUTS_S, **stage_timeouts_s)
+        first = self._show()
+        stage, entered = self._stages.stage, self._clock()
+        # Asked first: the log of an engine that has served for months is not to be read.
+        while not self._listed(model):
+            self._read_log()
+            if self._stages.stage != stage:
+                stage, entered = self._stages.stage, self._clock()
+            self._tell(stage)
+            self._refuse_if_down(first)
+            now = self._clock()
+            if now - entered > limits[stage]:
+                raise self._error(
+                    "hung", "it has been %s for %d s without getting on" % (stage, now - entered)
+                )
+            if now - self._began > timeout_s:
+                raise self._error(
+                    "slow",
+                    "it was not ready within %d s (engine_start_timeout_s); it was %s" % (timeout_s, stage),
+                )
+            self._sleep(POLL_S)
+
+    def ask(self, model: str, question: Question) -> Answer:
+        """Have the model answer a real question. Raises GateError when it does not, or not as expected."""
+        self._progress.update("%s: asking" % self.name)
+        first = self._show()
+        try:
+            if not self._endpoint.wants_key():
+                raise self._error("open", "it answers without the key on port %d" % self._endpoint.port)
+            answer = self._endpoint.chat(model, question.prompt, question.max_tokens, question.timeout_s)
+        except ProbeError as error:
+            # An engine that dies of a request takes some seconds to end.
+            for _ in range(5):
+                self._read_log()
+                self._refuse_if_down(first)
+                self._sleep(POLL_S)
+            self._read_log()
+            kind = "unauthorized" if error.status in (401, 403) else "silent"
+            raise self._error(kind, "the model is listed, but gave no answer: %s" % error) from error
+        if question.expect and not re.search(question.expect, answer.text):
+            raise self._error(
+                "unexpected",
+                "asked %r it answered %r, which does not match %r"
+                % (question.prompt, answer.text[:300], question.expect),
+                with_cause=False,
+            )
+        return answer
+
+    def _listed(self, model: str) -> bool:
+        try:
+            models = self._endpoint.models(timeout=5)
+        except ProbeError as error:
+            if error.status in (401, 403):
+                raise self._error(
+                    "unauthorized",
+                    "it does not take the key that is in its key file: %s" % error,
+                    with_cause=False,
+                ) from error
+            return False
+        if model not in models:
+            raise self._error(
+                "wrong-model",
+                "it serves %s, not %s" % (", ".join(models) or "nothing", model),
+                with_cause=False,
+            )
+        return True
+
+    def _refuse_if_down(self, first: UnitState) -> None:
+        state = self._show()
+        if not state.down and state.restarts == first.restarts:
+            return
+        # The journal may get the last lines after systemd knows of the end.
+        self._sleep(POLL_S)
+        self._read_log()
+        raise self._error(
+            "crashed", "it %s while %s, after %d s" % (state.ending, self._stages.stage, self.seconds)
+        )
+
+    def _read_log(self) -> None:
+        lines = self._new_lines()
+        self._stages.feed(lines)
+        self.log = (self.log + lines)[-KEPT_LINES:]
+
+    def _tell(self, stage: str) -> None:
+        shards = self._stages.shards if stage == "loading" else None
+        text = "%s: %s" % (self.name, stage)
+        if shards:
+            self._progress.update(text, shards[0], shards[1], "parts")
+        else:
+            self._progress.update(text, self.seconds, None, "s")
+
+    def _error(self, kind: str, text: str, with_cause: bool = True) -> GateError:
+        return GateError(
+            kind, text, self._stages.stage, root_cause(self.log) if with_cause and self.log else []
+        )
+
+
+def question_of(gate: Optional[Dict[str, Any]]) -> Question:
+    """The question that a deployment's plan holds."""
+    gate = gate or {}
+    return Question(
+        prompt=gate.get("prompt") or "Say hello.",
+        expect=gate.get("expect"),
+        max_tokens=int(gate.get("max_tokens") or 64),
+        timeout_s=float(gate.get("timeout_s") or 120),
+    )

@@ -1,0 +1,80 @@
+"""Why an image could not be fetched, in a person's words, with the way out."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional, Sequence, Tuple
+
+
+class Problem(NamedTuple):
+    """What went wrong and what to do about it."""
+
+    what: str
+    fix: str
+
+
+#: What the engine or the registry says -> what that means. {registry}, {image} and {said} are filled in.
+_KINDS: Sequence[Tuple[str, str, str]] = (
+    (
+        r"server gave HTTP response to HTTPS client",
+        "{registry} speaks plain HTTP, and Docker asks it for TLS",
+        "give the registry a certificate, or trust it as it is: "
+        'container_runtime_daemon_config: {{insecure-registries: ["{registry}"]}}',
+    ),
+    (
+        r"x509|certificate signed by unknown authority|certificate has expired|tls: ",
+        "the certificate of {registry} is not trusted here ({said})",
+        "put its authority into /etc/docker/certs.d/{registry}/ca.crt; is the box's clock right?",
+    ),
+    (
+        r"no space left on device",
+        "the disk under Docker's data root is full",
+        "make room there: docker system df shows what there is, docker image prune -a removes unused images",
+    ),
+    (
+        r"toomanyrequests|rate limit",
+        "{registry} counts too many downloads from this address",
+        "wait, log in (docker login on the box, as root), or set a mirror: "
+        "container_runtime_daemon_config: {{registry-mirrors: [...]}}",
+    ),
+    (
+        r"no matching manifest for",
+        "{image} is not made for this machine's architecture",
+        "name a tag that is",
+    ),
+    (
+        r"unauthorized|authentication required|denied|no basic auth credentials|forbidden",
+        "{registry} does not give {image} without a login, or has no such repository ({said})",
+        "check the name, and log in on the box as root: docker login {registry}",
+    ),
+    (
+        r"manifest unknown|manifest for .* not found|not found: manifest|name unknown|repository .* not found"
+        r"|not found$",
+        "{registry} has no {image}",
+        "check name and tag; a digest that is gone was deleted there: resolve it anew (invoke update)",
+    ),
+    (
+        r"no such host|server misbehaving|Temporary failure in name resolution|name resolution",
+        "the name {registry} cannot be resolved on the box ({said})",
+        "check the name, and the box's DNS",
+    ),
+    (
+        r"connection refused|i/o timeout|no route to host|network is unreachable|Client\.Timeout"
+        r"|TLS handshake timeout"
+        r"|deadline exceeded|connection reset|EOF$|nothing came for|proxyconnect",
+        "{registry} cannot be reached from the box ({said})",
+        "check the box's network, box_proxy and the registry",
+    ),
+    (r"Docker does not answer on", "{said}", "see: systemctl status docker"),
+)
+
+
+def diagnose(said: str, image: str, registry: Optional[str]) -> Problem:
+    """The meaning of an error text. registry: None for Docker Hub."""
+    shown = " ".join(said.split())
+    shown = shown if len(shown) <= 300 else shown[:300] + " …"
+    for pattern, what, fix in _KINDS:
+        if re.search(pattern, said, re.IGNORECASE):
+            values = {"registry": registry or "docker.io", "image": image, "said": shown}
+            return Problem(what.format(**values), fix.format(**values))
+    return Problem("Docker could not fetch %s: %s" % (image, shown), "see: journalctl -u docker")

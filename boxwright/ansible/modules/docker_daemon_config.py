@@ -1,0 +1,302 @@
+#!/usr/bin/python
+"""Ansible module: Docker runs with our settings in its daemon.json, and everybody else's where they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from typing import Any, Dict, List, Optional
+
+from ansible.module_utils import docker_daemon, systemctl
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.command import read, write
+from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, merge, parse
+from ansible.module_utils.docker_api import Docker, DockerError
+from ansible.module_utils.docker_daemon import DaemonError, Version
+from ansible.module_utils.systemd_unit import quote
+
+DOCUMENTATION = r"""
+module: docker_daemon_config
+short_description: Docker runs with our settings, and everybody else's
+description:
+  - Merges settings into daemon.json (or the file that the unit names), keeping other keys and their order;
+    what it set
+    earlier and is declared no more goes back to what stood there before.
+  - A file that is not valid JSON is left alone and reported. The new one is tried by the daemon itself before
+    it is put
+    in place; if the daemon does not start with it, the old file comes back.
+  - The daemon is told to reload where that suffices and restarted where it must be, only after a change.
+options:
+  config: {type: dict, default: {}, description: "Further settings, as in daemon.json; they win over ours."}
+  state: {type: str, choices: [present, absent], default: present, description: "absent takes only ours out."}
+  receipt: {type: path, required: true, description: "Where to keep what in the file is ours."}
+  proxy:
+    description: "Proxy for fetching images; the daemon's own environment is left alone without."
+    type: str
+  no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
+  announce:
+    description: "Only tell what a restart would stop, where one is due."
+    type: bool
+    default: false
+"""
+RETURN = r"""
+version: {type: str, description: "The daemon's version."}
+cdi: {type: bool, description: "Whether it gives containers devices by CDI."}
+info: {type: dict, description: "Of `docker info`: runtimes, data_root, live_restore, cgroup_driver."}
+applied: {type: str, description: "none, reload or restart."}
+announced: {type: list, description: "Running containers that a due restart stops; nothing was done yet."}
+backup: {type: str, description: "Copy of the file as it was."}
+"""
+
+#: Beside the unit files of the system; a test has its own.
+DROP_IN = "/etc/systemd/system/docker.service.d/boxwright-proxy.conf"
+#: There while a restart is due: a run that ends between the new file and the restart leaves it to the next
+#: one.
+#: It lies where a reboot, which is a restart too, takes it away.
+PENDING = "/run/boxwright-docker-restart-due"
+RUNTIME = "nvidia-container-runtime"
+HOOK = "/usr/bin/nvidia-container-runtime-hook"
+_CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
+
+
+def ours(version: Optional[Version], current: Dict[str, Any]) -> Dict[str, Any]:
+    """What Boxwright itself needs in the file.
+
+    A working `runtimes.nvidia` of somebody else (a runtime at another path) is as good as ours and stays.
+    """
+    wanted: Dict[str, Any] = {}
+    if version is None or version.knows_cdi:
+        wanted["features"] = {"cdi": True}
+    runtimes = current.get("runtimes")
+    theirs = runtimes.get("nvidia") if isinstance(runtimes, dict) else None
+    path = theirs.get("path") if isinstance(theirs, dict) else None
+    if not (isinstance(path, str) and path != RUNTIME and shutil.which(path)):
+        wanted["runtimes"] = {"nvidia": {"path": RUNTIME}}
+    return wanted
+
+
+def overlay(below: Dict[str, Any], above: Dict[str, Any]) -> Dict[str, Any]:
+    """Both mappings in one, the second one's settings before the first one's."""
+    result = dict(below)
+    for key, value in above.items():
+        mine = result.get(key)
+        result[key] = overlay(mine, value) if isinstance(mine, dict) and isinstance(value, dict) else value
+    return result
+
+
+def due(before: Dict[str, Any], after: Dict[str, Any]) -> str:
+    """What a change of the file takes to work: none, reload or restart."""
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    if not changed:
+        return "none"
+    return "reload" if changed <= docker_daemon.RELOADABLE else "restart"
+
+
+def drop_in_text(proxy: Optional[str], no_proxy: List[str]) -> Optional[str]:
+    """The unit's drop-in that has the daemon fetch through a proxy; None without one."""
+    if not proxy:
+        return None
+    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": ",".join(no_proxy)}
+    # Environment= knows specifiers, but no variables: `$` stands for itself there.
+    lines = ["Environment=%s" % quote("%s=%s" % item).replace("$$", "$") for item in variables.items()]
+    return "# Kept by Boxwright; edits are overwritten.\n[Service]\n" + "\n".join(lines) + "\n"
+
+
+class Daemon:
+    """One call's work on the daemon's configuration."""
+
+    def __init__(self, params: Dict[str, Any]) -> None:
+        self.params = params
+        self.version = docker_daemon.installed()
+        self.options = docker_daemon.unit_options()
+        # A symbolic link stays one: what it points to is the file.
+        self.path = os.path.realpath(docker_daemon.config_path(self.options))
+        self.text = read(self.path)
+        self.before = parse(self.text, self.path)
+        kept = read(params["receipt"])
+        self.receipt = Receipt.from_json(json.loads(kept)) if kept else Receipt([], [])
+        # The whole file is ours where there was none before.
+        made = [*self.receipt.made, ()] if self.text is None and not self.receipt.made else self.receipt.made
+        wanted: Dict[str, Any] = {}
+        if params["state"] == "present":
+            clean = merge(self.before, {}, self.receipt)[0]
+            wanted = overlay(ours(self.version, clean), params["config"])
+        self.after, self.new_receipt = merge(self.before, wanted, self.receipt._replace(made=made))
+        self.deleted = not self.after and self.text is not None and () in made
+        self.drop_in = drop_in_text(params["proxy"], params["no_proxy"]) if wanted else None
+        self.backup: Optional[str] = None
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the file is to change."""
+        return bool(self.after != self.before or self.deleted)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is not as declared."""
+        return bool(self.rewritten or self.new_receipt != self.receipt or self.drop_in != read(DROP_IN))
+
+    def apply_by(self) -> str:
+        """What is due: none, start, reload or restart."""
+        if self.version is None:
+            return "none"
+        state = systemctl.show(docker_daemon.UNIT)
+        if not state.running:
+            return "start"
+        if self.drop_in != read(DROP_IN) or os.path.exists(PENDING) or self._hook_unknown(state.began):
+            return "restart"
+        return due(self.before, self.after)
+
+    def _hook_unknown(self, began: Optional[float]) -> bool:
+        """Whether the daemon began before the hook for --gpus was there: it looks for it only then."""
+        if self.version is None or self.version.knows_cdi or began is None or not os.path.exists(HOOK):
+            return False
+        return os.stat(HOOK).st_ctime > began + 1
+
+    def apply(self, by: str) -> None:
+        """Try the new file, put it in place, have it take effect; the old one comes back if it does not."""
+        if self.rewritten and self.version is not None:
+            trial = self.path + ".boxwright-trial"
+            write(trial, dump(self.after, self.text), 0o600)
+            try:
+                docker_daemon.check(self.version, trial, self.options, self.after)
+            except DaemonError as error:
+                raise DaemonError(
+                    "Docker does not accept the settings, %s was left as it is: %s"
+                    % (self.path, str(error).replace(trial, self.path))
+                ) from error
+            finally:
+                os.unlink(trial)
+        if by in ("restart", "start"):
+            write(PENDING, "")
+        self._write()
+        try:
+            self._effect(by)
+        except DaemonError as error:
+            raise DaemonError(self._back(error)) from error
+        if self.params["state"] == "present":
+            write(self.params["receipt"], json.dumps(self.new_receipt.to_json(), indent=1) + "\n", 0o600)
+        elif os.path.exists(self.params["receipt"]):
+            os.unlink(self.params["receipt"])
+        if os.path.exists(PENDING):
+            os.unlink(PENDING)
+
+    def _write(self) -> None:
+        if self.rewritten:
+            status = os.stat(self.path) if self.text is not None else None
+            if self.text is not None:
+                self.backup = "%s.before-%s" % (self.path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+                shutil.copy2(self.path, self.backup)
+            if self.deleted:
+                os.unlink(self.path)
+            else:
+                write(self.path, dump(self.after, self.text), status.st_mode & 0o7777 if status else 0o644)
+            if status and not self.deleted:
+                os.chown(self.path, status.st_uid, status.st_gid)
+        if self.drop_in != read(DROP_IN):
+            if self.drop_in is None:
+                os.unlink(DROP_IN)
+            else:
+                # A proxy's address may hold a password.
+                write(DROP_IN, self.drop_in, 0o600)
+            systemctl.call("daemon-reload")
+
+    def _effect(self, by: str) -> None:
+        try:
+            if not systemctl.show(docker_daemon.UNIT).enabled:
+                systemctl.call("enable", docker_daemon.UNIT)
+            if by == "reload":
+                systemctl.call("reload", docker_daemon.UNIT)
+        except systemctl.UnitError as error:
+            raise DaemonError(str(error)) from error
+        if by in ("restart", "start"):
+            docker_daemon.restart()
+
+    def _back(self, error: DaemonError) -> str:
+        """Put the old file back and start with it; the message about it all."""
+        if not self.rewritten:
+            return "Docker does not start: %s" % error
+        if self.text is None:
+            os.unlink(self.path)
+        elif self.backup:
+            shutil.copy2(self.backup, self.path)
+        try:
+            docker_daemon.restart()
+        except DaemonError as second:
+            return "Docker starts neither with the new settings (%s) nor with the old ones (%s)" % (
+                error,
+                second,
+            )
+        os.unlink(PENDING)
+        return "Docker did not start with the new settings and runs with the old ones again: %s" % error
+
+
+def diff(daemon: Daemon) -> Dict[str, str]:
+    """Ansible's diff, without the passwords that addresses may hold."""
+
+    def shown(text: str) -> str:
+        return _CREDENTIALS.sub(r"\1***@", text)
+
+    return {
+        "before_header": daemon.path,
+        "after_header": daemon.path,
+        "before": shown(daemon.text or ""),
+        "after": shown(dump(daemon.after, daemon.text) if daemon.rewritten else daemon.text or ""),
+    }
+
+
+def summary(info: Dict[str, Any]) -> Dict[str, Any]:
+    """What a role checks, of `docker info`."""
+    return {
+        "runtimes": sorted(info.get("Runtimes") or {}),
+        "data_root": info.get("DockerRootDir"),
+        "live_restore": bool(info.get("LiveRestoreEnabled")),
+        "cgroup_driver": info.get("CgroupDriver"),
+    }
+
+
+def main() -> None:
+    """Look, merge, try, write, restart."""
+    module = AnsibleModule(
+        argument_spec={
+            "config": {"type": "dict", "default": {}},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "receipt": {"type": "path", "required": True},
+            "proxy": {"type": "str"},
+            "no_proxy": {"type": "list", "elements": "str", "default": []},
+            "announce": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        daemon = Daemon(params)
+        if daemon.version is None and not module.check_mode and params["state"] == "present":
+            module.fail_json(msg="Docker is not installed: the role's install step brings it")
+        by = daemon.apply_by()
+        changed = daemon.changed or by != "none"
+        running = sorted(Docker().running()) if by == "restart" else []
+        told = bool(params["announce"] and running)
+        if changed and not module.check_mode and not told:
+            daemon.apply(by)
+        info = docker_daemon.wait(10) if daemon.version and (by == "none" or not module.check_mode) else {}
+    except (ConfigError, DaemonError, DockerError, systemctl.UnitError) as error:
+        module.fail_json(msg=_CREDENTIALS.sub(r"\1***@", str(error)))
+    module.exit_json(
+        changed=changed,
+        applied=by,
+        announced=running if told or module.check_mode else [],
+        diff=diff(daemon),
+        backup=daemon.backup,
+        version=daemon.version.text if daemon.version else "",
+        # In check mode there may be no Docker yet; what the run would install is taken to have it.
+        cdi=daemon.version is None or daemon.version.knows_cdi,
+        info=summary(info),
+    )
+
+
+if __name__ == "__main__":
+    main()

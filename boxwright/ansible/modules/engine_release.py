@@ -1,0 +1,283 @@
+#!/usr/bin/python
+"""Ansible module: each deployment's release lies on the host, ready to be started."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any, Dict, List, Optional
+
+from ansible.module_utils import cdi
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.command import ensure, read, run
+from ansible.module_utils.docker_api import Docker, DockerError, Image, parse_reference
+from ansible.module_utils.engine_store import Store, release_id
+from ansible.module_utils.engine_unit import TEMPLATE, refusals, unit_text
+from ansible.module_utils.nvidia_smi import outcome, query, whole
+
+DOCUMENTATION = r"""
+module: engine_release
+short_description: Each deployment's release lies on the host, ready to be started
+description:
+  - Makes, for every deployment whose image is on the host, the release that the plan asks for (directory,
+    unit text,
+    API key, cache directory). Touches nothing that runs.
+  - Tells which images are not here yet; called again after they were fetched it makes the rest.
+options:
+  deployments: {type: list, elements: dict, required: true, description: "Deployments of the plan."}
+  digests:
+    description: "Deployment -> manifest digest that its image is locked to."
+    type: dict
+    default: {}
+  api_keys:
+    description: "Deployment -> key declared for it; others get one made here."
+    type: dict
+    default: {}
+  root_dir: {type: path, required: true, description: "Where releases and caches lie."}
+  config_dir: {type: path, required: true, description: "Where the keys lie."}
+  stop_timeout_s: {type: int, default: 30, description: "Seconds an engine has to end after SIGTERM."}
+  restart_limit:
+    description: "Starts within restart_window_s after which systemd gives up."
+    type: int
+    default: 5
+  restart_window_s: {type: int, default: 1800, description: "Seconds; see restart_limit."}
+"""
+RETURN = r"""
+releases: {type: dict, description: "Deployment -> id of its release, where it could be made."}
+images_missing: {type: list, description: "Images to be fetched: name of the deployment, image, digest."}
+digests: {type: dict, description: "Deployment -> {image, digest} that its image came to."}
+"""
+
+
+class ReleaseError(Exception):
+    """A release cannot be made; the text says why and what to do."""
+
+
+class Host:
+    """What of the host goes into a release: the engine, its images, its cards."""
+
+    def __init__(self) -> None:
+        self.docker = Docker()
+        self._uuids: Optional[Dict[int, str]] = None
+        self._names: Optional[List[str]] = None
+
+    def image(self, deployment: Dict[str, Any], digest: Optional[str]) -> Optional[Image]:
+        """The deployment's image, at the locked digest where there is one; None when it is not here."""
+        wanted = parse_reference(deployment["image"]).pinned(digest) if digest else deployment["image"]
+        found: Optional[Image] = self.docker.image(wanted)
+        return found
+
+    def access(self) -> str:
+        """How containers get cards: "cdi", or "gpus" before Docker 25, which has no CDI."""
+        major = self.docker.version().partition(".")[0]
+        return "cdi" if major.isdigit() and int(major) >= 25 else "gpus"
+
+    def devices(self, access: str, indices: List[int], planned: List[str]) -> List[str]:
+        """The cards' names for the container: UUIDs, which stay when a card is added; else indices.
+
+        planned: the UUIDs that the plan was made for; empty when it was made before a driver was loaded.
+        """
+        if not indices:
+            return []
+        uuids = self._cards()
+        missing = [str(index) for index in indices if index not in uuids]
+        if missing:
+            raise ReleaseError(
+                "card %s is not here; nvidia-smi shows %s"
+                % (", ".join(missing), ", ".join(map(str, sorted(uuids))) or "none")
+            )
+        strange = sorted(set(planned) - {uuids[index] for index in indices})
+        if strange:
+            raise ReleaseError(
+                "the plan was made for card %s, which is not at its place any more; run again"
+                % ", ".join(strange)
+            )
+        if access == "gpus":
+            return [uuids[index] for index in indices]
+        known = self._cdi_names()
+        chosen = [uuids[index] if uuids[index] in known else str(index) for index in indices]
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise ReleaseError(
+                "the CDI specification (%s) does not know card %s, only %s: role container_runtime "
+                "writes it anew" % (cdi.SPEC_PATH, ", ".join(unknown), ", ".join(known) or "none")
+            )
+        return chosen
+
+    def _cards(self) -> Dict[int, str]:
+        if self._uuids is None:
+            done = run(["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"])
+            said = outcome(done.rc, done.stdout, done.stderr)
+            if said != "ok":
+                raise ReleaseError("the cards do not answer (%s): %s" % (said, done.text))
+            rows = query(done.stdout, done.stderr, ["index", "uuid"]).rows
+            found = {whole(row["index"]): row["uuid"] for row in rows}
+            self._uuids = {
+                index: uuid for index, uuid in found.items() if index is not None and uuid is not None
+            }
+        return self._uuids
+
+    def _cdi_names(self) -> List[str]:
+        if self._names is None:
+            try:
+                self._names = cdi.devices()
+            except cdi.CdiError as error:
+                raise ReleaseError("the cards cannot be given to containers: %s" % error) from error
+        return self._names
+
+
+def state_of(
+    deployment: Dict[str, Any], image: Image, access: str, devices: List[str], params: Dict[str, Any]
+) -> Dict[str, Any]:
+    """Everything that makes a release the one it is: the same state gives the same unit, and the same id."""
+    name = deployment["name"]
+    weights = deployment.get("weights") or {}
+    return {
+        "template": TEMPLATE,
+        "name": name,
+        "engine": deployment["engine"],
+        "image_digest": image.digest or image.id,
+        "reference": image.reference(deployment["image"]),
+        "revision": weights.get("revision"),
+        "quantize": {
+            key: value
+            for key, value in (deployment.get("quantize") or {}).items()
+            if key in ("method", "bits", "group_size")
+        }
+        or None,
+        "model_directory": deployment["model_directory"],
+        "command": [str(word) for word in deployment["command"]],
+        "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},
+        "access": access if devices else "none",
+        "devices": devices,
+        "bind": deployment["bind"],
+        "port": int(deployment["port"]),
+        "shm_size": str(deployment.get("shm_size") or "1g"),
+        "cache_directory": os.path.join(params["root_dir"], "cache", name),
+        "key_file": key_path(params["config_dir"], name),
+        "stop_timeout_s": params["stop_timeout_s"],
+        "restart_limit": params["restart_limit"],
+        "restart_window_s": params["restart_window_s"],
+    }
+
+
+def key_path(config_dir: str, name: str) -> str:
+    """Where the key of a deployment lies."""
+    return os.path.join(config_dir, "engines", name, "api-key")
+
+
+def ensure_key(path: str, declared: Optional[str], check: bool) -> bool:
+    """Have a key in its file, for root alone: the declared one, else the one there, else a new one."""
+    present = (read(path) or "").strip()
+    key = declared or present or secrets.token_urlsafe(32)
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ReleaseError(
+            "the declared api_key has characters that cannot stand in an HTTP header: use letters, "
+            "digits and punctuation"
+        )
+    if not check:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    return bool(ensure(path, key + "\n", 0o600, check=check))
+
+
+class Result:
+    """What the module found and did, deployment by deployment."""
+
+    def __init__(self) -> None:
+        self.changed = False
+        self.releases: Dict[str, str] = {}
+        self.missing: List[Dict[str, Any]] = []
+        self.digests: Dict[str, Dict[str, str]] = {}
+        self.diff: List[Dict[str, str]] = []
+        self.said: List[str] = []
+
+
+def prepare(
+    deployment: Dict[str, Any], host: Host, params: Dict[str, Any], check: bool, result: Result
+) -> None:
+    """Make one deployment's release, or say that its image is missing. Raises ReleaseError, DockerError."""
+    name = deployment["name"]
+    if ensure_key(key_path(params["config_dir"], name), (params["api_keys"] or {}).get(name), check):
+        result.changed = True
+        result.said.append("%s: API key" % name)
+    digest = params["digests"].get(name)
+    image = host.image(deployment, digest)
+    if image is None:
+        result.missing.append({"name": name, "image": deployment["image"], "digest": digest})
+        result.changed = result.changed or check
+        return
+    if image.digest:
+        result.digests[name] = {"image": deployment["image"], "digest": image.digest}
+    if not check and not os.path.isdir(deployment["model_directory"]):
+        raise ReleaseError(
+            "%s is not there: the roles model_weights and model_quantize bring it"
+            % deployment["model_directory"]
+        )
+    access = host.access()
+    devices = host.devices(access, deployment.get("gpus") or [], deployment.get("devices") or [])
+    state = state_of(deployment, image, access, devices, params)
+    wrong = refusals(state)
+    if wrong:
+        raise ReleaseError("\n".join(wrong))
+    release = release_id(state)
+    try:
+        unit = unit_text(state, release)
+    except ValueError as error:
+        raise ReleaseError(str(error)) from error
+    store = Store(params["root_dir"], name)
+    if not check:
+        os.makedirs(state["cache_directory"], mode=0o700, exist_ok=True)
+    before = store.read(store.link("current"))
+    result.releases[name] = release
+    if store.write(release, state, deployment, unit, check=check):
+        result.changed = True
+        result.said.append("%s: release %s" % (name, release))
+        result.diff.append(
+            {
+                "before_header": "%s, release %s" % (name, before.id if before else "none"),
+                "after_header": "%s, release %s" % (name, release),
+                "before": before.unit if before else "",
+                "after": unit,
+            }
+        )
+
+
+def main() -> None:
+    """Prepare every deployment whose image is here."""
+    module = AnsibleModule(
+        argument_spec={
+            "deployments": {"type": "list", "elements": "dict", "required": True},
+            "digests": {"type": "dict", "default": {}},
+            "api_keys": {"type": "dict", "default": {}, "no_log": True},
+            "root_dir": {"type": "path", "required": True},
+            "config_dir": {"type": "path", "required": True},
+            "stop_timeout_s": {"type": "int", "default": 30},
+            "restart_limit": {"type": "int", "default": 5},
+            "restart_window_s": {"type": "int", "default": 1800},
+        },
+        supports_check_mode=True,
+    )
+    host, result = Host(), Result()
+    for deployment in module.params["deployments"]:
+        name = deployment["name"]
+        try:
+            prepare(deployment, host, module.params, module.check_mode, result)
+        except (ReleaseError, DockerError, OSError) as error:
+            if module.check_mode and not isinstance(error, OSError):
+                # On a host without driver or Docker the run would bring them first.
+                result.changed = True
+                result.said.append("%s: release, once driver and Docker are there" % name)
+                continue
+            module.fail_json(msg="%s: no release can be made: %s" % (name, error))
+    module.exit_json(
+        changed=result.changed,
+        releases=result.releases,
+        images_missing=result.missing,
+        digests=result.digests,
+        diff=result.diff,
+        said="; ".join(result.said),
+    )
+
+
+if __name__ == "__main__":
+    main()
