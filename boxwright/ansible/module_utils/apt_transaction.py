@@ -63,14 +63,15 @@ class Rules(NamedTuple):
     """What a transaction may do. Globs as in `apt.matches`.
 
     version: that of every package `kept_together` means, where the sources have it. foreign: packages that
-    must not change, with the reason. removable: globs and names that may go. downgrade: whether versions may
-    go down.
+    must not change, with the reason. removable: globs and names that may go. ours: packages that were not
+    there before us; they go when nothing needs them any more. downgrade: whether versions may go down.
     """
 
     version: Optional[str]
     kept_together: List[str]
     foreign: Dict[str, str]
     removable: List[str]
+    ours: List[str]
     downgrade: bool
 
 
@@ -101,12 +102,14 @@ def refusals(steps: List[apt.Step], rules: Rules) -> List[str]:
 class Apt:
     """apt-get with nobody to answer it. Holds do not count for it: `refusals` guards those of others.
 
-    timeout: seconds for one call; lock_timeout: seconds that apt itself waits for locks.
+    timeout: seconds for one call; lock_timeout: seconds that apt itself waits for locks. preferences: a
+    directory that stands for /etc/apt/preferences.d.
     """
 
     def __init__(self, timeout: float, lock_timeout: int, proxy: Optional[str], recommends: bool) -> None:
         self.timeout, self.lock_timeout = timeout, lock_timeout
         self.proxy, self.recommends = proxy, recommends
+        self.preferences: Optional[str] = None
 
     def get(self, words: List[str]) -> Result:
         """Run `apt-get words`."""
@@ -114,11 +117,14 @@ class Apt:
         argv += ["--allow-downgrades", "-o", "Acquire::Retries=2"]
         argv += ["-o", "APT::Install-Recommends=%s" % ("true" if self.recommends else "false")]
         argv += ["-o", "DPkg::Lock::Timeout=%d" % self.lock_timeout]
+        if self.preferences:
+            argv += ["-o", "Dir::Etc::PreferencesParts=" + self.preferences]
         return run(argv + words, timeout=self.timeout, env=apt.environment(self.proxy))
 
     def plan(self, due: List[Wanted], leaving: List[str], purge: bool, rules: Rules) -> "Plan":
         """What apt would do, allowed by the rules. Raises PackagesError; nothing is changed."""
         arguments = resolve(due, apt.available(one.name for one in due))
+        leaving = leaving + self._orphans(arguments, leaving, rules)
         steps: List[apt.Step] = []
         for _ in range(5):
             done = self.get(["--simulate", *command(arguments, leaving, purge)])
@@ -129,10 +135,19 @@ class Apt:
             if not more:
                 break
             arguments += more
-        refused = refusals(steps, rules._replace(removable=[*rules.removable, *leaving]))
+        refused = refusals(steps, rules._replace(removable=[*rules.removable, *rules.ours, *leaving]))
         if refused:
             raise PackagesError("\n".join([*refused, "Nothing was changed."]))
         return Plan(steps, command(arguments, leaving, purge))
+
+    def _orphans(self, arguments: List[str], leaving: List[str], rules: Rules) -> List[str]:
+        """Packages of ours that nothing needs any more once `leaving` are gone."""
+        if not leaving:
+            return []
+        automatic = ["--simulate", "-o", "APT::Get::AutomaticRemove=true"]
+        done = self.get(automatic + command(arguments, leaving, purge=False))
+        gone = [step.name for step in apt.parse_simulation(done.stdout) if step.kind == "remove"]
+        return [name for name in gone if name in rules.ours and name not in leaving]
 
     def _impossible(self, done: Result, rules: Rules) -> str:
         text = done.text

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Dict, List
 
+from ansible.module_utils.apt import matches
 from ansible.module_utils.command import read, write
 
 
@@ -75,7 +76,7 @@ def blacklist_path(root: str, name: str) -> str:
 
 def blacklist_text(names: List[str], globs: List[str]) -> str:
     """The apt configuration; unattended-upgrades takes Python regular expressions matched from the start."""
-    patterns = ["^%s$" % _escaped(name) for name in names]
+    patterns = ["^%s$" % _escaped(name) for name in names if not matches(name, globs)]
     patterns += [
         "^%s$" % _escaped(glob).replace("\\*", ".*").replace("\\?", ".")
         for glob in globs

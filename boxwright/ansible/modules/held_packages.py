@@ -6,6 +6,8 @@ import os
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import apt
+from ansible.module_utils.apt_pins import Pins
+from ansible.module_utils.apt_sources import pins_text
 from ansible.module_utils.apt_transaction import Apt, PackagesError, Plan, Rules, Wanted, parse_wanted
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, run
@@ -45,6 +47,10 @@ options:
     type: list
     elements: str
     default: []
+  pin:
+    description: "Whether apt is told to prefer that version (C(preferences.d/boxwright-held-NAME.pref))."
+    type: bool
+    default: false
   hold:
     description: "Globs of further installed packages to hold; C(!glob) takes some out again, in order."
     type: list
@@ -87,6 +93,8 @@ class Group:
         self.record = Record(ROOT, params["name"])
         self.others = other_groups(ROOT, params["name"])
         self.blacklist = blacklist_path(ROOT, params["name"])
+        self.pins = Pins(ROOT, params["name"])
+        self.pins_text = self.wanted_pins()
         self.packages = apt.installed()
         self.held = apt.holds()
         self.apt = Apt(params["timeout_s"], params["lock_timeout_s"], params["proxy"], params["recommends"])
@@ -95,6 +103,18 @@ class Group:
         self.steps: List[apt.Step] = []
 
     # Comparing
+
+    def wanted_pins(self) -> Optional[str]:
+        """apt's preferences for the declared version, or None."""
+        version = self.params["version"]
+        if not self.params["pin"] or not version or self.params["state"] == "absent":
+            return None
+        # apt knows no exceptions from a pattern; packages without such a version are not touched by the pin.
+        names = [glob for glob in [*self.names, *self.params["hold"]] if not glob.startswith("!")]
+        # Over 1000, so that a version can also go down.
+        pin = {"packages": list(dict.fromkeys(names)), "pin": "version " + version, "priority": 1001}
+        text: Optional[str] = pins_text([pin])
+        return text
 
     def to_hold(self) -> List[str]:
         """Installed packages that should be on hold: the declared ones and those that `hold` means."""
@@ -147,7 +167,8 @@ class Group:
             version=self.params["version"],
             kept_together=self.params["hold"],
             foreign=self.foreign_holds(),
-            removable=[*self.params["may_remove"], *self.record.installed],
+            removable=self.params["may_remove"],
+            ours=self.record.installed,
             downgrade=self.params["allow_downgrade"],
         )
 
@@ -164,7 +185,8 @@ class Group:
                 self.steps = [apt.Step("install", one.name, None, one.version) for one in unknown]
                 due = [one for one in due if one.name in known]
             if due or self.leaving():
-                self.change(due, self.leaving())
+                with self.pins.tried(self.pins_text) as self.apt.preferences:
+                    self.change(due, self.leaving())
         return self.hold() or bool(self.steps) or bool(self.repaired)
 
     def absent(self) -> bool:
@@ -179,6 +201,7 @@ class Group:
             self.change([], leaving)
         if not self.check:
             self.mark("unhold", [name for name in lifted if name in self.packages])
+            self.pins.write(None)
             for path in (self.blacklist, self.record.path):
                 if os.path.exists(path):
                     os.unlink(path)
@@ -239,6 +262,7 @@ class Group:
                 raise PackagesError(
                     "the packages cannot be downloaded, nothing was changed:\n" + apt.reasons(done)
                 )
+        self.pins.write(self.pins_text)
         self.note(plan.steps)
         done = self.apt.get(plan.command)
         self.packages = apt.installed()
@@ -274,6 +298,10 @@ class Group:
             self.record.installed = sorted(name for name in self.record.installed if name in self.packages)
         text = blacklist_text(sorted(self.names), self.params["hold"])
         changed: bool = ensure(self.blacklist, text, check=self.check)
+        if self.pins.text != self.pins_text:
+            changed = True
+            if not self.check:
+                self.pins.write(self.pins_text)
         changed |= bool(missing or lifted or before != self.record.text() or not self.record.exists)
         if not self.check and changed:
             self.record.save()
@@ -305,6 +333,7 @@ def main() -> None:
             "packages": {"type": "list", "elements": "str", "default": []},
             "alongside": {"type": "list", "elements": "str", "default": []},
             "version": {"type": "str"},
+            "pin": {"type": "bool", "default": False},
             "hold": {"type": "list", "elements": "str", "default": []},
             "replaces": {"type": "list", "elements": "str", "default": []},
             "may_remove": {"type": "list", "elements": "str", "default": []},

@@ -97,8 +97,9 @@ class KernelModule:
         if not os.path.exists(pending):
             return
         made = self.act("rebuild the initramfs", ["update-initramfs", "-u", "-k", "all"], timeout=600)
-        # 127: this host boots without an initramfs of its own (a container, a minimal image).
-        if made.rc not in (0, 127):
+        if made.rc == 127:
+            self.done.pop()  # this host boots without an initramfs of its own (a container, a minimal image)
+        elif made.rc != 0:
             raise ModuleError("the initramfs cannot be rebuilt: %s" % made.text[-600:])
         if not self.check:
             os.unlink(pending)
@@ -131,6 +132,7 @@ class KernelModule:
         elif state.loaded is None and state.nouveau:
             gone = self.act("take nouveau out of the kernel", ["modprobe", "-r", "nouveau"])
             if gone.rc != 0:
+                self.done.pop()
                 self.reboot_needed = (
                     "nouveau holds the cards and is in use; it stays away from the next boot on "
                     "(%s is installed)" % (version or "the driver")
@@ -189,25 +191,34 @@ class KernelModule:
 
     def daemon(self) -> None:
         """nvidia-persistenced enabled and running."""
-        known = run(["systemctl", "show", "-p", "LoadState,UnitFileState,ActiveState", DAEMON]).stdout
-        values = dict(line.partition("=")[::2] for line in known.splitlines())
+        values = daemon_state()
         if values.get("LoadState") != "loaded":
             if not self.check:
                 raise ModuleError("%s is not installed, though its package was asked for" % DAEMON)
             return
         if values.get("UnitFileState") in ("enabled", "static") and values.get("ActiveState") == "active":
             return
+        # While module and libraries differed, the daemon failed until systemd gave it up.
+        if not self.check:
+            run(["systemctl", "reset-failed", DAEMON])
         started = self.act("enable and start nvidia-persistenced", ["systemctl", "enable", "--now", DAEMON])
         if started.rc != 0:
             raise ModuleError("nvidia-persistenced does not start: %s" % started.text)
 
     def stop_daemon(self) -> bool:
-        """Stop nvidia-persistenced, which keeps the module in use; whether it ran."""
-        if run(["systemctl", "is-active", "--quiet", DAEMON]).rc != 0:
-            return False
-        if not self.check:
-            run(["systemctl", "stop", DAEMON], timeout=120)
-        return True
+        """Stop nvidia-persistenced, which keeps the module in use (also between tries); whether it ran."""
+        values = daemon_state()
+        if values.get("LoadState") == "loaded" and not self.check:
+            stopped = run(["systemctl", "stop", DAEMON], timeout=120)
+            if stopped.rc != 0:
+                raise ModuleError("nvidia-persistenced does not stop: %s" % stopped.text)
+        return values.get("ActiveState") == "active"
+
+
+def daemon_state() -> Dict[str, str]:
+    """systemd's LoadState, UnitFileState and ActiveState of nvidia-persistenced."""
+    shown = run(["systemctl", "show", "-p", "LoadState,UnitFileState,ActiveState", DAEMON]).stdout
+    return dict(line.partition("=")[::2] for line in shown.splitlines())
 
 
 def main() -> None:
