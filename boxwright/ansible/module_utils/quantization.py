@@ -1,0 +1,275 @@
+"""One INT4 checkpoint on a host: looked for, made, checked, put in its place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ansible.module_utils import awq_checkpoint, checkpoint, command, store_manifest, store_room, worker
+from ansible.module_utils.awq_checkpoint import Estimate
+from ansible.module_utils.checkpoint import Tensor
+from ansible.module_utils.progress import Progress
+
+#: Bytes that Python, torch and the calibration take beside the model.
+TOOLS_BYTES = 2_000_000_000
+THERE, ABSENT = "there", "absent"
+
+
+class QuantizeError(Exception):
+    """A checkpoint that cannot be made; the text says which, why and what to do."""
+
+
+class Settings(NamedTuple):
+    """What is the same for all checkpoints of a host; as in the module quantized_model."""
+
+    store: str
+    tool: str
+    architectures: List[str]
+    calibration: str
+    blocks: int
+    block_tokens: int
+    device: str
+    reserve: int
+    timeout_s: int
+
+
+class Checkpoint:
+    """One checkpoint to have, from the plan: method, bits, group_size, source (weights), directory."""
+
+    def __init__(self, settings: Settings, wanted: Dict[str, Any]) -> None:
+        self.settings, self.method = settings, wanted["method"]
+        self.bits, self.group_size = int(wanted["bits"]), int(wanted["group_size"])
+        self.weights = wanted["source"]
+        self.source = os.path.normpath(self.weights["directory"])
+        self.directory = os.path.normpath(wanted["directory"])
+        if not self.directory.startswith(os.path.normpath(settings.store) + os.sep):
+            raise QuantizeError("%s lies outside the store %s" % (self.directory, settings.store))
+        self.name = self.weights.get("repo") or self.source
+        relative = os.path.relpath(self.directory, settings.store)
+        self.staging = os.path.join(settings.store, ".staging", relative.replace(os.sep, "--"))
+        self.output = os.path.join(self.staging, "output")
+
+    # Looking
+
+    def recipe(self) -> Dict[str, Any]:
+        """What the result depends on by choice: two results of one recipe are the same thing."""
+        hub = self.weights.get("kind") == "hub"
+        return {
+            "source": {key: self.weights[key] for key in ("repo", "revision")}
+            if hub
+            else {"path": self.source},
+            "method": self.method,
+            "bits": self.bits,
+            "group_size": self.group_size,
+            "zero_point": True,
+            "version": "gemm",
+            "tool": self.settings.tool,
+            "calibration_sha256": hashlib.sha256(self.settings.calibration.encode("utf-8")).hexdigest(),
+            "blocks": self.settings.blocks,
+            "block_tokens": self.settings.block_tokens,
+        }
+
+    def state(self) -> str:
+        """THERE, ABSENT, or what is flawed. Raises QuantizeError for one that was made by another recipe."""
+        manifest = store_manifest.load(self.directory)
+        if manifest is None:
+            return ABSENT
+        made = (manifest.recipe or {}).get("recipe", {})
+        differing = [
+            "%s: %s, now %s" % (name, made.get(name), value)
+            for name, value in sorted(self.recipe().items())
+            if made.get(name) != value
+        ]
+        if differing:
+            raise QuantizeError(
+                "%s was made otherwise than is declared now (%s), and a finished checkpoint is not replaced "
+                "under an "
+                "engine. Either set that back, or stop the deployment and remove the directory"
+                % (self.directory, "; ".join(differing))
+            )
+        flaws = store_manifest.inspect(self.directory, manifest.files).flaws
+        return ", ".join("%s (%s)" % flaw for flaw in flaws) if flaws else THERE
+
+    def look_at_source(self) -> Tuple[Dict[str, Tensor], Estimate]:
+        """The source's tensors and the sizes that follow. Raises QuantizeError if it cannot be quantized."""
+        try:
+            config = checkpoint.config(self.source)
+            refused = awq_checkpoint.objection(
+                config, self.group_size, self.settings.architectures, self.settings.tool
+            )
+            if refused:
+                raise QuantizeError("%s cannot be quantized: %s" % (self.name, refused))
+            tensors = checkpoint.tensors(self.source)
+        except checkpoint.CheckpointError as error:
+            raise QuantizeError(
+                "%s cannot be quantized: %s. Bring its weights first (role model_weights)"
+                % (self.name, error)
+            ) from error
+        return tensors, awq_checkpoint.estimate(tensors, self.bits, self.group_size)
+
+    def check_resources(self, estimate: Estimate) -> None:
+        """Raise QuantizeError when disk or memory do not suffice."""
+        need = store_room.Need(self.settings.store, estimate.result, "the INT4 checkpoint of %s" % self.name)
+        short = store_room.shortage([need], self.settings.reserve)
+        if short:
+            raise QuantizeError(short)
+        needed, there = estimate.loaded + TOOLS_BYTES, available_memory()
+        if there is not None and needed > there:
+            raise QuantizeError(
+                "quantizing %s needs about %s of memory, and the host has %s available with its swap. Stop "
+                "what "
+                "uses it, add swap, or declare a published INT4 checkpoint"
+                % (self.name, store_room.human(needed), store_room.human(there))
+            )
+
+    # Making
+
+    def quantize(
+        self, environment: str, script: str, estimate: Estimate, progress: Progress
+    ) -> Dict[str, Any]:
+        """Run the quantizing program into `output`; what it told. Raises QuantizeError.
+
+        environment: directory of the tools' Python environment; script: text of quantize.py.
+        """
+        shutil.rmtree(self.staging, ignore_errors=True)
+        os.makedirs(self.staging, mode=0o755)
+        program = os.path.join(environment, "quantize.py")
+        command.ensure(program, script)
+        order = os.path.join(self.staging, "job.json")
+        command.write(order, json.dumps(self._job(estimate)))
+        command.write(os.path.join(self.staging, "calibration.txt"), self.settings.calibration)
+        told: Dict[str, Any] = {}
+        stage, until = "", time.monotonic() + self.settings.timeout_s
+        python = os.path.join(environment, "bin", "python")
+        with worker.Worker([python, "-I", program, order], self._environment()) as quantizer:
+            for event in quantizer.events():
+                if time.monotonic() > until:
+                    raise QuantizeError(
+                        "%s was not quantized within %d s; see model_quantize_timeout_s"
+                        % (self.name, self.settings.timeout_s)
+                    )
+                if event is None:
+                    continue
+                kind = event.pop("event")
+                if kind == "error":
+                    quantizer.end()
+                    raise QuantizeError(self._trouble(event, estimate, quantizer.complaint))
+                told.update(event)
+                if kind == "stage":
+                    stage = "%s: %s" % (self.name, event["stage"])
+                    progress.update(stage)
+                elif kind == "layers":
+                    progress.update(stage, event["done"], event["total"], "layers")
+            status = quantizer.end()
+            if status != 0 or "peak_bytes" not in told:
+                event = {
+                    "kind": "memory" if status == -9 else "",
+                    "detail": "it ended with status %d" % status,
+                }
+                raise QuantizeError(self._trouble(event, estimate, quantizer.complaint))
+        return told
+
+    def check(self, source: Dict[str, Tensor]) -> None:
+        """Raise QuantizeError when `output` is not what an engine can load."""
+        try:
+            result, config = checkpoint.tensors(self.output), checkpoint.config(self.output)
+        except checkpoint.CheckpointError as error:
+            raise QuantizeError("the INT4 checkpoint of %s is broken: %s" % (self.name, error)) from error
+        flaws = awq_checkpoint.flaws(source, result, config, self.bits, self.group_size)
+        if flaws:
+            raise QuantizeError(
+                "the INT4 checkpoint of %s is not right: %s" % (self.name, "; ".join(flaws[:5]))
+            )
+
+    def publish(self, record: Dict[str, Any]) -> int:
+        """Write the manifest and rename the whole into the store; its bytes. record: how it was made."""
+        entries = []
+        for name in sorted(os.listdir(self.output)):
+            path = os.path.join(self.output, name)
+            os.chmod(path, 0o644)
+            with open(path, "rb+") as stream:
+                os.fsync(stream.fileno())
+            digest = store_manifest.sha256_of(path)
+            entries.append(store_manifest.entry_of(self.output, name, digest, "sha256"))
+        os.chmod(self.output, 0o755)
+        revision = os.path.basename(self.directory)
+        manifest = store_manifest.Manifest("quantized", self.name, revision, entries, record)
+        store_manifest.save(self.output, manifest)
+        # Only a flawed one, or one without a manifest, can be in the way.
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.makedirs(os.path.dirname(self.directory), mode=0o755, exist_ok=True)
+        os.rename(self.output, self.directory)
+        shutil.rmtree(self.staging, ignore_errors=True)
+        return sum(entry.size for entry in entries)
+
+    def _job(self, estimate: Estimate) -> Dict[str, Any]:
+        return {
+            "source": self.source,
+            "output": self.output,
+            "view": os.path.join(self.staging, "view"),
+            "calibration": os.path.join(self.staging, "calibration.txt"),
+            "bits": self.bits,
+            "group_size": self.group_size,
+            "blocks": self.settings.blocks,
+            "block_tokens": self.settings.block_tokens,
+            "device": self.settings.device,
+            "layer_bytes": estimate.layer,
+        }
+
+    def _environment(self) -> Dict[str, str]:
+        environment: Dict[str, str] = worker.environment(
+            HF_HOME=os.path.join(self.staging, "home"),
+            HF_HUB_OFFLINE="1",
+            HF_HUB_DISABLE_TELEMETRY="1",
+            TRANSFORMERS_OFFLINE="1",
+            HF_DATASETS_OFFLINE="1",
+            TOKENIZERS_PARALLELISM="false",
+        )
+        return environment
+
+    def _trouble(self, event: Dict[str, Any], estimate: Estimate, complaint: str) -> str:
+        """The message for a quantization that failed."""
+        kind, detail = event.get("kind"), event.get("detail")
+        if kind == "memory":
+            return (
+                "quantizing %s ran out of memory: it needs about %s. Stop what else runs on the host, add "
+                "swap, or "
+                "declare a published INT4 checkpoint"
+                % (self.name, store_room.human(estimate.loaded + TOOLS_BYTES))
+            )
+        if kind == "card-memory":
+            return (
+                "quantizing %s ran out of the card's memory (%s). Either stop the deployment that uses the "
+                "card, or "
+                "set model_quantize_device: cpu" % (self.name, detail)
+            )
+        if kind == "no-card":
+            return (
+                "%s cannot be quantized on a card: %s. Set model_quantize_device: auto, or see "
+                "model_quantize_torch: "
+                "the torch build must know the card" % (self.name, detail)
+            )
+        if kind in ("unsupported", "calibration"):
+            return "%s cannot be quantized: %s" % (self.name, detail)
+        # Only the last line of a traceback says what happened.
+        lines = [
+            line for line in complaint.splitlines() if line.strip() and not re.match(r"\s|Traceback", line)
+        ]
+        last = lines[-1][:400] if lines else ""
+        return "quantizing %s failed: %s%s" % (
+            self.name,
+            detail,
+            "; " + last if last not in str(detail) else "",
+        )
+
+
+def available_memory() -> Optional[int]:
+    """Bytes of memory and swap that a new process can have; None where the kernel does not say."""
+    text = command.read("/proc/meminfo") or ""
+    found = re.findall(r"^(?:MemAvailable|SwapFree):\s+(\d+) kB", text, re.MULTILINE)
+    return sum(int(number) for number in found) * 1024 if found else None
