@@ -1,0 +1,54 @@
+"""Tells the module host_facts what to look up: the declared models, images, hub and places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from boxwright import catalog
+from boxwright.ansible.declared import box_of, lock_path, locked_revisions
+from boxwright.errors import UserError
+from boxwright.planner.model_source import lookups
+from boxwright.spec.box import Box
+
+
+def arguments(box: Box, revisions: dict[str, str], known: catalog.Catalog) -> dict[str, Any]:
+    """The module's arguments for a box."""
+    daemon = box.settings.get("container_runtime_daemon_config")
+    daemon = daemon if isinstance(daemon, Mapping) else {}
+    insecure = daemon.get("insecure-registries")
+    return {
+        "root_dir": box.root_dir,
+        "config_dir": box.config_dir,
+        "docker_root": str(daemon.get("data-root") or "/var/lib/docker"),
+        "models": lookups(box.deployments, known, revisions),
+        "images": sorted({deployment.image for deployment in box.deployments}),
+        "endpoint": box.hub.endpoint,
+        "token": box.hub.token.reveal() if box.hub.token else "",
+        "insecure_registries": [str(one) for one in insecure] if isinstance(insecure, (list, tuple)) else [],
+        "proxy": box.proxy or "",
+    }
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+    """The action beside the module host_facts; the task's own arguments come before those of the declaration."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run the module on the host; the result is the module's own."""
+        super().run(tmp, task_vars)
+        variables = task_vars or {}
+        known = catalog.load()
+        try:
+            box = box_of(self._templar, variables)
+            revisions = locked_revisions(lock_path(variables), box, known)
+        except UserError as error:
+            raise AnsibleActionFail(str(error)) from error
+        given = {**arguments(box, revisions, known), **self._task.args}
+        result: dict[str, Any] = self._execute_module(
+            module_name="host_facts", module_args=given, task_vars=task_vars)
+        return result

@@ -1,0 +1,57 @@
+"""What a task's variables declare: the box, and what the lock file beside its inventory knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from boxwright.catalog import Catalog
+from boxwright.spec import lock
+from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment, box_from_variables
+
+
+def box_of(templar: Any, task_vars: Mapping[str, Any]) -> Box:
+    """The box that a host's variables declare, templates filled in. Raises SpecErrors."""
+    names = [name for name in task_vars if isinstance(name, str) and name.startswith(("box_", *ROLE_PREFIXES))]
+    values = {name: plain(templar.template(task_vars[name])) for name in names}
+    return box_from_variables(str(task_vars["inventory_hostname"]), values)
+
+
+def plain(value: Any) -> Any:
+    """A value without Ansible's wrappers (tagged texts, lazy containers)."""
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def lock_path(task_vars: Mapping[str, Any]) -> Path | None:
+    """Where the lock of the host's inventory lies; None for a host of no inventory."""
+    directory = task_vars.get("inventory_dir")
+    return lock.path_of(str(directory)) if directory else None
+
+
+def lock_name(deployment: Deployment, catalog: Catalog) -> str | None:
+    """The deployment's model as the lock names it, `org/name` or `org/name@revision`; None for a directory."""
+    model = deployment.model
+    entry = catalog.models.get(model.name) if model.name else None
+    repo = model.repo or (entry.repo if entry else None)
+    return f"{repo}@{model.revision}" if repo and model.revision else repo
+
+
+def locked_revisions(path: Path | None, box: Box, catalog: Catalog) -> dict[str, str]:
+    """Deployment -> commit that the lock was made with, as far as it was made for the declared model."""
+    if path is None:
+        return {}
+    known, found = lock.read(path), {}
+    for deployment in box.deployments:
+        name = lock_name(deployment, catalog)
+        revision = known.entry(box.host, deployment.name).revision_of(name) if name else None
+        if revision:
+            found[deployment.name] = revision
+    return found

@@ -1,0 +1,122 @@
+"""Reading over HTTP with a time limit, and saying in one word why it did not work."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Dict, NamedTuple, Optional
+
+CHUNK = 64 * 1024
+
+
+class WebError(Exception):
+    """A request that gave no answer of use.
+
+    kind: unreachable, dns, tls, unauthorized, forbidden, not-found or invalid.
+    status: the HTTP status, None where there was no answer; code: the hub's X-Error-Code; headers of the
+    answer.
+    """
+
+    def __init__(self, kind: str, detail: str, status: Optional[int] = None, code: str = "",
+                 headers: Optional[Dict[str, str]] = None) -> None:
+        super().__init__(detail)
+        self.kind, self.detail, self.status, self.code = kind, detail, status, code
+        self.headers = headers or {}
+
+
+class Answer(NamedTuple):
+    """What came back. headers: names in lower case."""
+
+    status: int
+    headers: Dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON; raises WebError `invalid` for anything else."""
+        try:
+            return json.loads(self.body.decode("utf-8"))
+        except ValueError as error:
+            raise WebError("invalid", "the answer is not JSON") from error
+
+
+class Reader:
+    """Reads URLs. timeout: seconds for each wait; deadline: seconds for all its requests together.
+
+    proxy: URL for http and https, "" for what the environment says.
+    """
+
+    def __init__(self, timeout: float = 10, deadline: float = 40, proxy: str = "") -> None:
+        self.timeout = timeout
+        self._until = time.monotonic() + deadline
+        handlers = [urllib.request.ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def get(self, url: str, headers: Optional[Dict[str, str]] = None, secret: str = "",
+            limit: int = 64 << 20) -> Answer:
+        """GET a URL, at most `limit` bytes. secret: an Authorization header, not sent on to another host."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise WebError("unreachable", "%s: no time left" % _host(url))
+        try:
+            request = urllib.request.Request(url, headers=dict(headers or {}, **{"User-Agent": "boxwright"}))
+            if secret:
+                request.add_unredirected_header("Authorization", secret)
+            with self._opener.open(request, timeout=min(self.timeout, left)) as stream:
+                return Answer(stream.status, _lower(stream.headers), self._body(stream, limit, url))
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _refused(error, url) from error
+        except urllib.error.URLError as error:
+            raise _unreachable(error.reason, url) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _unreachable(error, url) from error
+
+    def _body(self, stream: Any, limit: int, url: str) -> bytes:
+        parts, size = [], 0
+        while size < limit:
+            if time.monotonic() > self._until:
+                raise WebError("unreachable", "%s: answers too slowly" % _host(url))
+            part = stream.read(min(CHUNK, limit - size))
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+        return b"".join(parts)
+
+
+def _lower(headers: Any) -> Dict[str, str]:
+    return {name.lower(): text for name, text in headers.items()}
+
+
+def _host(url: str) -> str:
+    return urllib.parse.urlsplit(url).netloc.rpartition("@")[2] or url
+
+
+def _refused(error: urllib.error.HTTPError, url: str) -> WebError:
+    kind = {401: "unauthorized", 403: "forbidden", 404: "not-found", 410: "not-found"}.get(error.code)
+    headers = _lower(error.headers)
+    if kind is None:
+        kind = "unreachable" if error.code >= 500 or error.code == 429 else "invalid"
+    text = headers.get("x-error-message") or str(error.reason)
+    return WebError(kind, "%s answers %d %s" % (_host(url), error.code, text[:200]), error.code,
+                    headers.get("x-error-code", ""), headers)
+
+
+def _unreachable(reason: Any, url: str) -> WebError:
+    host = _host(url)
+    if isinstance(reason, socket.gaierror):
+        return WebError("dns", "%s: the name does not resolve" % host)
+    if isinstance(reason, ssl.SSLError):
+        why = getattr(reason, "verify_message", "") or reason.reason or reason
+        return WebError("tls", "%s: %s" % (host, why))
+    if isinstance(reason, (socket.timeout, TimeoutError)):
+        return WebError("unreachable", "%s: no answer in time" % host)
+    if isinstance(reason, ValueError):
+        return WebError("invalid", "%s is not a URL that can be read: %s" % (host, reason))
+    return WebError("unreachable", "%s: %s" % (host, getattr(reason, "strerror", None) or reason))

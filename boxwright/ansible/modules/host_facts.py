@@ -1,0 +1,223 @@
+#!/usr/bin/python
+"""Everything that planning needs to know of a host, in one trip: raw texts, for boxwright.facts.parse."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List
+
+from ansible.module_utils import host_reading, nvidia_smi
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.command import run
+from ansible.module_utils.hub_lookup import Hub
+from ansible.module_utils.registry_lookup import Registry, cuda_env
+from ansible.module_utils.web import Reader
+
+DOCUMENTATION = r"""
+module: host_facts
+short_description: Read a host in one trip
+description:
+  - Reads hardware, driver, Docker, memory, filesystems, ports, store and releases.
+  - Asks the model hub and the image registries what models and images are, without downloading them.
+  - Changes nothing; every program and every request has a time limit.
+options:
+  root_dir: {type: path, default: /var/lib/boxwright, description: "Where models and releases are kept."}
+  config_dir: {type: path, default: /etc/boxwright, description: "Where Boxwright's configuration is kept."}
+  docker_root: {type: path, default: /var/lib/docker, description: "Docker's data root until Docker tells."}
+  models:
+    type: list
+    elements: dict
+    default: []
+    description: "Models to look up: repo and revision, or path."
+    options:
+      repo: {type: str, description: "org/name on the hub."}
+      revision: {type: str, description: "Branch, tag or commit; left out, the hub's default branch."}
+      path: {type: path, description: "A directory on the host."}
+  images: {type: list, elements: str, default: [], description: "Container images to look up."}
+  endpoint: {type: str, default: "https://huggingface.co", description: "The model hub."}
+  token: {type: str, default: "", description: "The hub's token."}
+  insecure_registries: {type: list, elements: str, default: [], description: "Registries read in plain HTTP."}
+  proxy: {type: str, default: "", description: "Proxy for http and https."}
+author: [Boxwright maintainers]
+"""
+EXAMPLES = r"""
+- name: What the host is
+  host_facts:
+    models: [{repo: RedHatAI/Qwen3.8-27B-INT4}]
+    images: ["vllm/vllm-openai:v0.32.0"]
+"""
+RETURN = r"""
+raw: {description: "Texts and values as read, for boxwright.facts.parse.", type: dict, returned: always}
+"""
+
+#: Version of the raw format, for facts recorded by another Boxwright.
+FORMAT = 1
+#: Seconds for one program: a driver that hangs must not hang the run.
+COMMAND_TIMEOUT = 15
+#: Seconds for all look-ups together, and for one wait of them.
+LOOKUP_DEADLINE, LOOKUP_TIMEOUT = 45, 10
+
+PACKAGES = ("*nvidia*", "libcuda*", "cuda-*", "docker*", "containerd*", "linux-headers-*", "dkms", "moby-*",
+            "libxnvctrl*", "podman-docker", "runc")
+PACKAGE_LINE = "${Package}\t${Version}\t${db:Status-Abbrev}\n"
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+COMMANDS = {
+    "topology": ["nvidia-smi", "topo", "-m"],
+    "smi-version": ["nvidia-smi", "--version"],
+    "modinfo": ["modinfo", "nvidia"],
+    "dkms": ["dkms", "status"],
+    "mokutil": ["mokutil", "--sb-state"],
+    "packages": ["dpkg-query", "-W", "-f", PACKAGE_LINE, *PACKAGES],
+    "holds": ["apt-mark", "showhold"],
+    "sockets": ["ss", "-Hltnp"],
+    "addresses": ["ip", "-j", "address", "show", "scope", "global"],
+    "routes": ["ip", "-j", "route", "show", "default"],
+    "docker-version": ["docker", "version", "--format", "{{json .}}"],
+    "docker-info": ["docker", "info", "--format", "{{json .}}"],
+    "containers": ["docker", "ps", "--no-trunc", "--format", "{{json .}}"],
+    "toolkit": ["nvidia-ctk", "--version"],
+    "cdi": ["nvidia-ctk", "cdi", "list"],
+}
+FILES = {
+    "os-release": "/etc/os-release",
+    "meminfo": "/proc/meminfo",
+    "cpuinfo": "/proc/cpuinfo",
+    "nvidia": "/proc/driver/nvidia/version",
+    "module-version": "/sys/module/nvidia/version",
+    "boot-id": "/proc/sys/kernel/random/boot_id",
+    "daemon-json": "/etc/docker/daemon.json",
+}
+
+
+def said(argv: List[str]) -> Dict[str, Any]:
+    """What a program did, as raw values."""
+    answer = run(argv, timeout=COMMAND_TIMEOUT)
+    return {"rc": answer.rc, "stdout": answer.stdout, "stderr": answer.stderr}
+
+
+def query_cards() -> Dict[str, Any]:
+    """The cards' fields; a field that this driver does not know is left out and the others asked again."""
+    fields = list(nvidia_smi.CARD_FIELDS)
+    while True:
+        query = "--query-gpu=" + ",".join(fields)
+        answer = said(["nvidia-smi", query, "--format=csv,noheader"])
+        unknown = nvidia_smi.bad_field(answer["stdout"], answer["stderr"])
+        if unknown not in fields:
+            return dict(answer, fields=fields)
+        fields.remove(unknown)
+
+
+def images(references: List[str]) -> List[Dict[str, Any]]:
+    """What the engine has of the images: digest, unpacked bytes, CUDA environment."""
+    found = []
+    for reference in references:
+        answer = said(["docker", "image", "inspect", "--format", "{{json .}}", "--", reference])
+        if answer["rc"] == 0:
+            image = json.loads(answer["stdout"])
+            digests = [text.partition("@")[2] for text in image.get("RepoDigests") or []]
+            found.append({"reference": reference, "present": True, "size": image.get("Size"),
+                          "digest": digests[0] if digests else None,
+                          "env": cuda_env((image.get("Config") or {}).get("Env"))})
+    return found
+
+
+def store(root: str, repo: str) -> List[Dict[str, Any]]:
+    """Revisions of a model in the store, with the store's own record of each."""
+    folder = os.path.join(root, "models", repo.replace("/", "--"))
+    found = []
+    for directory in sorted(glob.glob(os.path.join(glob.escape(folder), "*"))):
+        revision = os.path.basename(directory)
+        model = host_reading.model_directory(directory) if re.fullmatch("[0-9a-f]{40}", revision) else None
+        if model:
+            record = host_reading.text(os.path.join(directory, ".boxwright-manifest.json"))
+            found.append(dict(model, origin="store", repo=repo, revision=revision, record=record))
+    return found
+
+
+def on_disk(parameters: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The models asked for that the host has: revisions in the store, directories by path."""
+    found = []
+    for model in parameters["models"]:
+        if model.get("repo"):
+            found += store(parameters["root_dir"], model["repo"])
+        elif model.get("path"):
+            directory = host_reading.model_directory(model["path"])
+            found.append(dict(directory or {"error": "not-found", "detail": "there is no such directory"},
+                              origin="path", directory=model["path"]))
+    return found
+
+
+def lookups(parameters: Dict[str, Any], have: List[Dict[str, Any]],
+            local: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """What hub and registries say of the models and images that the host does not have already."""
+    reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
+    hub = Hub(parameters["endpoint"], parameters["token"], reader)
+    registry = Registry(reader, parameters["insecure_registries"], os.uname().machine)
+    kept = {(model.get("repo"), model.get("revision")) for model in have if model.get("record")}
+    here = {image["reference"] for image in local}
+    models = [model for model in parameters["models"]
+              if model.get("repo") and (model["repo"], model.get("revision")) not in kept]
+    missing = [reference for reference in parameters["images"] if reference not in here]
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        asked = [pool.submit(hub.model, model["repo"], model.get("revision")) for model in models]
+        seen = [pool.submit(registry.image, reference) for reference in missing]
+        return {"hub": [one.result() for one in asked], "registry": [one.result() for one in seen]}
+
+
+def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
+    """The whole raw answer."""
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        running = {name: pool.submit(said, argv) for name, argv in COMMANDS.items()}
+        cards, local = pool.submit(query_cards), pool.submit(images, parameters["images"])
+        have = pool.submit(on_disk, parameters)
+        web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
+        commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
+        found = {"models": have.result() + web.result()["hub"],
+                 "images": local.result() + web.result()["registry"]}
+    uname = os.uname()
+    paths = {parameters["root_dir"], parameters["config_dir"], parameters["docker_root"], "/", "/tmp",
+             "/var/tmp", "/var/cache", "/usr", _data_root(commands["docker-info"]) or "/"}
+    return dict(
+        found, format=FORMAT, commands=commands,
+        files={name: host_reading.text(path) for name, path in FILES.items()},
+        uname={"release": uname.release, "machine": uname.machine}, cpus=os.cpu_count() or 0,
+        pci=host_reading.cards(), nouveau=os.path.isdir("/sys/module/nouveau"),
+        secure_boot=host_reading.binary_hex(SECURE_BOOT), efi=os.path.isdir("/sys/firmware/efi"),
+        headers=os.path.isdir("/lib/modules/%s/build" % uname.release),
+        reboot_required=os.path.exists("/run/reboot-required"),
+        filesystems=[host_reading.filesystem(path) for path in sorted(paths)],
+        releases=host_reading.releases(os.path.join(parameters["root_dir"], "releases")),
+        tuning=host_reading.text(os.path.join(parameters["config_dir"], "gpu-tuning.json")),
+    )
+
+
+def _data_root(info: Dict[str, Any]) -> str:
+    try:
+        return str(json.loads(info["stdout"]).get("DockerRootDir") or "") if info["rc"] == 0 else ""
+    except (AttributeError, ValueError):
+        return ""
+
+
+def main() -> None:
+    """The module."""
+    model = {"repo": {"type": "str"}, "revision": {"type": "str"}, "path": {"type": "path"}}
+    module = AnsibleModule(supports_check_mode=True, argument_spec={
+        "root_dir": {"type": "path", "default": "/var/lib/boxwright"},
+        "config_dir": {"type": "path", "default": "/etc/boxwright"},
+        "docker_root": {"type": "path", "default": "/var/lib/docker"},
+        "models": {"type": "list", "elements": "dict", "default": [], "options": model},
+        "images": {"type": "list", "elements": "str", "default": []},
+        "endpoint": {"type": "str", "default": "https://huggingface.co"},
+        "token": {"type": "str", "default": "", "no_log": True},
+        "insecure_registries": {"type": "list", "elements": "str", "default": []},
+        "proxy": {"type": "str", "default": ""},
+    })
+    module.exit_json(changed=False, raw=read(module.params))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""A deployment's numbers as an engine's command needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from boxwright.catalog import reading
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of one deployment.
+
+    release: whose option table is used; exact: it is the image's own. context: None where it is left to the
+    engine (`auto`). kv_bytes: of one number of the cache. utilization: None with pool_bytes. draft_method: none,
+    mtp, dflash2 or ngram. eager: CUDA graphs are off.
+    """
+
+    release: str
+    exact: bool
+    tensor_parallel: int
+    pipeline_parallel: int
+    context: int | None
+    concurrency: int
+    kv_format: str
+    kv_bytes: Fraction
+    kv_bytes_exact: bool
+    utilization: float | None
+    pool_bytes: int | None
+    batched_tokens: int
+    prefix_caching: bool
+    draft_method: str
+    draft_tokens: int
+    block_size: int | None = None
+    eager: bool = False
+    vision: bool = True
+
+
+def newer(release: str, than: str) -> bool:
+    """Whether a release is `than` or a later one."""
+    return reading.version(release) >= reading.version(than)

@@ -1,0 +1,28 @@
+"""The plan: does it fit, will it start, what will change. Pure: declaration, facts and catalog in, plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from boxwright.catalog import Catalog
+from boxwright.facts.model import HostFacts
+from boxwright.planner import case, rules
+from boxwright.planner.changes import changes
+from boxwright.planner.finding import Finding
+from boxwright.planner.offline import offline_facts
+from boxwright.planner.result import HostPlan
+from boxwright.spec.box import Box
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def plan(box: Box, facts: HostFacts, catalog: Catalog, revisions: Mapping[str, str] = _NONE) -> HostPlan:
+    """The plan of a box. revisions: deployment -> commit of its weights that the lock file names."""
+    host = case.host_of(box, facts, catalog, revisions)
+    cases = case.cases(host)
+    gates, advice = rules.findings(host, cases)
+    return HostPlan(box.host, facts, cases, tuple(gates), tuple(advice), changes(host, cases))
+
+
+__all__ = ["Finding", "HostPlan", "offline_facts", "plan"]

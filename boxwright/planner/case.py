@@ -1,0 +1,182 @@
+"""One deployment with everything that is known about it: what the rules, the ledger and the command look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boxwright.catalog import Catalog, Drafter, reading
+from boxwright.catalog.architecture import Architecture
+from boxwright.catalog.images import ImageInfo
+from boxwright.engines import vllm
+from boxwright.engines.command import Command
+from boxwright.engines.settings import Settings
+from boxwright.facts.model import HostFacts, Image
+from boxwright.planner import cards as host_cards
+from boxwright.planner import memory, model_source, settings
+from boxwright.planner.cards import PlannedCard
+from boxwright.planner.kv_pool import Pool
+from boxwright.planner.memory import Ledger
+from boxwright.planner.model_source import ModelSource
+from boxwright.spec.box import Box, Deployment
+
+
+@dataclass(frozen=True)
+class Host:
+    """A box with its facts, the catalog and its cards. revisions: deployment -> locked commit."""
+
+    box: Box
+    facts: HostFacts
+    catalog: Catalog
+    cards: tuple[PlannedCard, ...]
+    revisions: Mapping[str, str]
+
+    @property
+    def driver_branch(self) -> int | None:
+        """The driver branch that will run: the declared one, or what is there when it is not managed."""
+        driver = self.box.driver
+        if not driver.manage:
+            return self.facts.driver.branch
+        head = (driver.version or driver.branch).split(".")[0]
+        return int(head) if head.isdigit() else None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A deployment. place: in box_deployments. indices: of the cards it gets; cards: those of them that are there.
+
+    cuda: of the image, as it says itself or by its tag. quantized_bytes: weights after quantizing on the host.
+    pool, ledger: None while geometry or memory is unknown. context: tokens, None where left to the engine.
+    """
+
+    host: Host
+    place: int
+    deployment: Deployment
+    model: ModelSource
+    image: ImageInfo
+    image_facts: Image | None
+    cuda: str | None
+    indices: tuple[int, ...]
+    cards: tuple[PlannedCard, ...]
+    settings: Settings
+    drafter: Drafter | None
+    pool: Pool | None
+    ledger: Ledger | None
+    context: int | None
+    command: Command
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """The model's geometry."""
+        return self.model.architecture
+
+    @property
+    def path(self) -> str:
+        """Where it is declared."""
+        return f"box_deployments[{self.place}]"
+
+    @property
+    def weight_bytes(self) -> int | None:
+        """Bytes that the engine loads, after quantizing where that is asked for."""
+        return served_bytes(self.deployment, self.model)
+
+    @property
+    def peer_to_peer(self) -> bool:
+        """Whether the cards may copy to each other: cards for data centres, not GeForce."""
+        return peer_to_peer(self.cards)
+
+
+def peer_to_peer(cards: tuple[PlannedCard, ...]) -> bool:
+    """Whether cards may copy to each other without a test: none of them is a GeForce."""
+    return not any(card.kind.geforce for card in cards if card.kind)
+
+
+def served_bytes(deployment: Deployment, model: ModelSource) -> int | None:
+    """Bytes of the weights that the engine loads, None where unknown."""
+    wanted = deployment.quantize
+    if wanted is None or model.quantization.method is not None or model.architecture is None:
+        return model.weight_bytes
+    return model_source.estimated_bytes(model.architecture, wanted.bits, wanted.group_size)
+
+
+def host_of(box: Box, facts: HostFacts, catalog: Catalog, revisions: Mapping[str, str]) -> Host:
+    """The box with its cards recognised."""
+    return Host(box, facts, catalog, host_cards.of_host(facts, catalog), revisions)
+
+
+def cases(host: Host) -> tuple[Case, ...]:
+    """Every deployment of the box."""
+    assigned = host_cards.assign(host.box, host.cards)
+    return tuple(_case(host, place, deployment, assigned.get(place, ()))
+                 for place, deployment in enumerate(host.box.deployments))
+
+
+def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ...]) -> Case:
+    catalog = host.catalog
+    model = model_source.resolve(host.box, deployment, host.facts, catalog,
+                                 host.revisions.get(deployment.name))
+    image = catalog.images.identify(deployment.image)
+    seen = next((one for one in host.facts.images if one.reference == deployment.image), None)
+    cuda = _cuda(image, seen)
+    table = catalog.options["vllm"]
+    cards = host_cards.of_deployment(deployment, indices, host.cards)
+    chosen = settings.resolve(deployment, model.architecture, cards, image, table, _kv_scheme(host, model))
+    if deployment.gpus is None:
+        ranks = chosen.tensor_parallel * chosen.pipeline_parallel
+        indices, cards = indices[:ranks], cards[:ranks]
+    drafter = catalog.drafter(deployment.model.name, chosen.draft_method)
+    pool, ledger = None, None
+    if model.architecture:
+        attention = drafter.attention if drafter else None
+        pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
+        chosen = memory.enough_for_blocks(chosen, pool)
+        pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
+        ledger = _ledger(deployment, model, chosen, pool, cards, drafter)
+    context = _context(chosen, model.architecture, pool, ledger)
+    command = vllm.command(vllm.Request(deployment, chosen, model.entry, drafter, table, context,
+                                        peer_to_peer(cards)))
+    return Case(host, place, deployment, model, image, seen, cuda, indices, cards, chosen, drafter, pool, ledger,
+                context, command)
+
+
+def _ledger(deployment: Deployment, model: ModelSource, chosen: Settings, pool: Pool,
+            cards: tuple[PlannedCard, ...], drafter: Drafter | None) -> Ledger | None:
+    size = served_bytes(deployment, model)
+    known = [card for card in cards if card.usable_bytes is not None]
+    if model.architecture is None or size is None or not known:
+        return None
+    smallest = min(known, key=lambda card: card.usable_bytes or 0)
+    return memory.ledger(model, model.architecture, chosen, pool, smallest, size, drafter.bytes if drafter else 0)
+
+
+def _context(chosen: Settings, architecture: Architecture | None, pool: Pool | None,
+             ledger: Ledger | None) -> int | None:
+    """The declared context; for `auto` the model's own where it surely fits, else left to the engine.
+
+    An engine that cannot choose by itself gets the most that surely fits, to whole blocks of 1,024.
+    """
+    if chosen.context is not None or architecture is None or pool is None:
+        return chosen.context
+    if ledger is None:
+        return None
+    sure = pool.longest(ledger.pool.low, architecture.context)
+    if sure >= architecture.context:
+        return architecture.context
+    if reading.version(chosen.release) >= reading.version(vllm.AUTO_CONTEXT_SINCE):
+        return None
+    return max(1024, sure // 1024 * 1024)
+
+
+def _cuda(image: ImageInfo, seen: Image | None) -> str | None:
+    said = seen.env.get("CUDA_VERSION", "") if seen else ""
+    version = reading.version(said)
+    return ".".join(str(part) for part in version[:2]) if version else image.cuda
+
+
+def _kv_scheme(host: Host, model: ModelSource) -> bool:
+    """Whether the checkpoint says that its cache has 8 bits."""
+    for answer in host.facts.models:
+        if answer.config and answer.repo == model.repo and answer.revision == model.revision:
+            said = answer.config.get("quantization_config")
+            return isinstance(said, dict) and bool(said.get("kv_cache_scheme") or said.get("kv_cache_quant_algo"))
+    return False

@@ -1,0 +1,173 @@
+"""The plan as a value, and as the JSON that roles and programs read. Its keys are stable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from boxwright.facts.model import HostFacts
+from boxwright.planner.case import Case
+from boxwright.planner.finding import Finding
+from boxwright.planner.memory import LENGTHS, Ledger
+from boxwright.planner.model_source import store_directory
+from boxwright.planner.speed import Speed, estimate
+
+#: Seconds and tokens that a gate's question may take: a model that thinks first needs more of both.
+GATE_TIMEOUT_S, GATE_TOKENS, GATE_TOKENS_THINKING = 300, 64, 2048
+GATE_PROMPT = "Say hello."
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """A box's plan. It will work when there are no gates."""
+
+    host: str
+    facts: HostFacts
+    cases: tuple[Case, ...]
+    gates: tuple[Finding, ...]
+    advice: tuple[Finding, ...]
+    changes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "host": self.host,
+            "facts": self.facts.to_json(),
+            "deployments": [deployment(case) for case in self.cases],
+            "gates": [_finding(found) for found in self.gates],
+            "advice": [_finding(found) for found in self.advice],
+            "changes": list(self.changes),
+        }
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    return {**asdict(found), "fix": list(found.fix)}
+
+
+def deployment(case: Case) -> dict[str, Any]:
+    """One deployment as the roles get it."""
+    declared, config = case.deployment, case.host.box
+    weights = _weights(case)
+    quantize = _quantize(case, weights)
+    return {
+        "name": declared.name,
+        "engine": declared.engine,
+        "image": declared.image,
+        "release": case.settings.release,
+        "weights": weights,
+        "quantize": quantize,
+        "model_directory": quantize["directory"] if quantize else weights["directory"],
+        "served_name": declared.name,
+        "port": declared.port,
+        "bind": declared.bind,
+        "gpus": list(case.indices),
+        "devices": [card.card.uuid for card in case.cards if card.card.uuid],
+        "api_key_file": f"{config.config_dir}/engines/{declared.name}/api-key",
+        "command": list(case.command.argv),
+        "env": dict(case.command.env),
+        "context": case.context if case.context is not None else declared.context,
+        "concurrency": case.settings.concurrency,
+        "tensor_parallel": case.settings.tensor_parallel,
+        "speculative": {"method": case.settings.draft_method, "tokens": case.settings.draft_tokens}
+        if case.settings.draft_method != "none" else None,
+        "gate": _gate(case),
+        "shm_size": "8g" if case.settings.tensor_parallel > 1 else "2g",
+        "memory": _memory(case),
+        "speed": _speed(case),
+    }
+
+
+def _weights(case: Case) -> dict[str, Any]:
+    model, box = case.model, case.host.box
+    if model.path:
+        return {"kind": "path", "repo": None, "revision": None, "endpoint": None, "directory": model.path,
+                "bytes": model.weight_bytes, "files": [asdict(file) for file in model.files]}
+    unresolved = store_directory(box, model.repo, "unresolved") if model.repo else None
+    return {
+        "kind": "hub", "repo": model.repo, "revision": model.revision, "endpoint": box.hub.endpoint,
+        "directory": model.directory or unresolved,
+        "bytes": model.weight_bytes, "files": [asdict(file) for file in model.files],
+    }
+
+
+def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:
+    wanted = case.deployment.quantize
+    if wanted is None or weights["directory"] is None:
+        return None
+    return {"method": wanted.method, "bits": wanted.bits, "group_size": wanted.group_size, "source": dict(weights),
+            "directory": f"{weights['directory']}-{wanted.method}-w{wanted.bits}g{wanted.group_size}"}
+
+
+def _gate(case: Case) -> dict[str, Any]:
+    declared, entry = case.deployment, case.model.entry
+    prompt = declared.gate_prompt or (entry.gate_prompt if entry else GATE_PROMPT)
+    expect = declared.gate_expect or (entry.gate_expect if entry and not declared.gate_prompt else None)
+    thinks = entry is not None and entry.reasoning_parser is not None
+    return {"prompt": prompt, "expect": expect, "timeout_s": GATE_TIMEOUT_S,
+            "max_tokens": GATE_TOKENS_THINKING if thinks else GATE_TOKENS}
+
+
+def _memory(case: Case) -> dict[str, Any] | None:
+    ledger = case.ledger
+    if ledger is None:
+        return None
+    return {
+        "card_bytes": ledger.card_bytes,
+        "budget_bytes": ledger.budget,
+        "lines": [{"name": line.name, "bytes": line.size, "why": line.why} for line in ledger.lines],
+        "weights_bytes_per_gpu": ledger.weights,
+        "overhead_bytes_per_gpu": asdict(ledger.overhead),
+        "kv_pool_bytes_per_gpu": _span(ledger, ledger.pool.low, ledger.pool.high),
+        **_cache(case, ledger),
+    }
+
+
+def _cache(case: Case, ledger: Ledger) -> dict[str, Any]:
+    architecture = case.architecture
+    context = case.context or (architecture.context if architecture else 1)
+    pool, low, high = ledger.layout, ledger.pool.low, ledger.pool.high
+    lengths = sorted({length for length in LENGTHS if length < context} | {context})
+    return {
+        "kv_block_tokens": pool.block_tokens,
+        "kv_block_bytes": pool.block_bytes,
+        "kv_blocks": _span(ledger, pool.count(low), pool.count(high)),
+        "kv_tokens": _span(ledger, pool.tokens(low, context), pool.tokens(high, context)),
+        "blocks_per_request": pool.blocks(context),
+        "max_concurrency": _span(ledger, round(pool.concurrency(low, context), 2),
+                                 round(pool.concurrency(high, context), 2)),
+        "resident_sequences": {str(length): _span(ledger, pool.resident(low, length), pool.resident(high, length))
+                               for length in lengths},
+        "largest_context": _span(ledger, pool.longest(low, architecture.context),
+                                 pool.longest(high, architecture.context)) if architecture else None,
+        "state_bytes_per_sequence": pool.state_bytes,
+    }
+
+
+def _span(ledger: Ledger, low: float, high: float) -> Any:
+    """One number where the pool is pinned, else a range."""
+    return low if ledger.pinned else {"low": low, "high": high}
+
+
+def speed(case: Case) -> Speed | None:
+    """The speed of a deployment, None while its geometry, weights or cards are unknown."""
+    size, architecture = case.weight_bytes, case.architecture
+    if size is None or architecture is None:
+        return None
+    return estimate(case.model, architecture, case.settings, case.cards, size,
+                    case.drafter.bytes if case.drafter else 0)
+
+
+def _speed(case: Case) -> dict[str, Any] | None:
+    found = speed(case)
+    if found is None:
+        return None
+    return {
+        "decode_tokens_per_s": _rounded(found.decode.low, found.decode.high),
+        "prefill_tokens_per_s": _rounded(found.prefill.low, found.prefill.high) if found.prefill else None,
+        "decode_ceiling_tokens_per_s": round(found.ceiling, 1),
+    }
+
+
+def _rounded(low: float, high: float) -> dict[str, float]:
+    return {"low": round(low, 1), "high": round(high, 1)}

@@ -1,0 +1,90 @@
+"""Rules about ports, addresses and names."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+from boxwright.planner.case import Case, Host
+from boxwright.planner.rules.registry import Note, advice, gate, host_gate, note
+from boxwright.planner.rules.words import shown
+
+UFW = "https://github.com/moby/moby/issues/22054"
+WILDCARDS = ("0.0.0.0", "::", "*", "")
+
+
+def container_name(deployment: str) -> str:
+    """The name that the engine's role gives a deployment's container."""
+    return f"boxwright-{deployment}"
+
+
+def _is_loopback(bind: str) -> bool:
+    try:
+        return ipaddress.ip_address(bind.strip("[]")).is_loopback
+    except ValueError:
+        return bind == "localhost"
+
+
+@host_gate("port-shared", source="https://docs.docker.com/engine/network/port-publishing/")
+def port_shared(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
+    """Two deployments cannot publish the same port on the same address."""
+    seen: dict[int, Case] = {}
+    for case in cases:
+        other = seen.setdefault(case.deployment.port, case)
+        binds = {case.deployment.bind, other.deployment.bind}
+        if other is not case and (len(binds) == 1 or binds & set(WILDCARDS)):
+            yield note(f"port {case.deployment.port} is declared for {shown(other.deployment.name)} and "
+                       f"{shown(case.deployment.name)}", f"port: {case.deployment.port + 1}",
+                       at="port", place=case.place)
+
+
+@host_gate("name-shared", source="boxwright/planner/rules/network.py")
+def name_shared(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
+    """A deployment's name is that of its service, its releases and its model in the API."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.deployment.name in seen:
+            yield note(f"two deployments are named {shown(case.deployment.name)}", "another name for one of them",
+                       at="name", place=case.place)
+        seen.add(case.deployment.name)
+
+
+@gate("port-taken", source="https://docs.docker.com/engine/network/port-publishing/")
+def port_taken(case: Case) -> Note | None:
+    """A port that another program listens on cannot be published; the release would fail after it was built."""
+    deployment = case.deployment
+    for listener in case.host.facts.listening:
+        same = listener.address in WILDCARDS or deployment.bind in WILDCARDS or listener.address == deployment.bind
+        if listener.port != deployment.port or not same or _is_ours(case, listener.container):
+            continue
+        owner = f"container {listener.container}" if listener.container else listener.process or "another program"
+        return note(f"port {deployment.port} is taken by {owner}", "another port", f"stop {owner}", at="port")
+    return None
+
+
+def _is_ours(case: Case, container: str | None) -> bool:
+    return container is not None and any(container.startswith(container_name(one.name))
+                                         for one in case.host.box.deployments)
+
+
+@gate("address-not-on-host", source="https://docs.docker.com/engine/network/port-publishing/")
+def address_not_on_host(case: Case) -> Note | None:
+    """A port is published on an address that the host has; another one fails when the container starts."""
+    bind, addresses = case.deployment.bind, case.host.facts.addresses
+    if bind in WILDCARDS or not addresses or _is_loopback(bind) or bind.strip("[]") in addresses:
+        return None
+    return note(f"the host has no address {shown(bind)}; it has {', '.join(addresses)}", f"bind: {addresses[0]}",
+                "bind: 127.0.0.1", at="bind")
+
+
+@advice("endpoint-beyond-host", source=UFW)
+def beyond_host(case: Case) -> Note | None:
+    """Ports that Docker publishes pass by the host's own firewall rules (ufw), and nothing encrypts them.
+
+    The key guards /v1 only: /health, /metrics and others answer to anybody.
+    """
+    if _is_loopback(case.deployment.bind):
+        return None
+    return note(f"port {case.deployment.port} is open to everybody who reaches {shown(case.deployment.bind)}: only "
+                "paths under /v1 ask for the key, and ufw does not see it",
+                "bind: 127.0.0.1 behind a gateway", "a private network's address", at="bind")

@@ -1,0 +1,125 @@
+"""Rules about sharing a model between cards."""
+
+from __future__ import annotations
+
+from boxwright.planner.case import Case
+from boxwright.planner.rules.registry import Note, advice, gate, note
+from boxwright.planner.settings import divides
+
+HEADS = "https://github.com/vllm-project/vllm/issues/596"
+
+
+def _largest(case: Case) -> int:
+    """The most ranks that divide the model and that there are cards for."""
+    architecture = case.architecture
+    cards = max(1, len(case.cards) // case.settings.pipeline_parallel)
+    if architecture is None:
+        return 1
+    return next((count for count in range(cards, 1, -1) if divides(architecture, count)), 1)
+
+
+def _way(case: Case) -> str:
+    largest = _largest(case)
+    return f"tensor_parallel: {largest}" + (f" (of the {len(case.cards)} cards)" if len(case.cards) > 1 else "")
+
+
+@gate("ranks-exceed-cards", source="https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html")
+def ranks_exceed_cards(case: Case) -> Note | None:
+    """Each rank of tensor and pipeline parallelism is a process with a card of its own."""
+    ranks, cards = case.settings.tensor_parallel * case.settings.pipeline_parallel, len(case.cards)
+    if ranks <= cards or not case.host.cards:
+        return None
+    what = f"tensor_parallel {case.settings.tensor_parallel}"
+    if case.settings.pipeline_parallel > 1:
+        what += f" times pipeline_parallel {case.settings.pipeline_parallel}"
+    has = f"{cards} card{'' if cards == 1 else 's'}"
+    return note(f"{what} needs {ranks} cards; the deployment has {has}", _way(case), at="tensor_parallel")
+
+
+@gate("tp-splits-a-head", source=HEADS)
+def splits_heads(case: Case) -> Note | None:
+    """Tensor parallel ranks hold whole query heads, so their number divides the number of heads."""
+    architecture, tp = case.architecture, case.settings.tensor_parallel
+    if architecture is None or architecture.attention.heads % tp == 0:
+        return None
+    return note(f"{architecture.attention.heads} attention heads cannot be shared by {tp} cards",
+                _way(case), at="tensor_parallel")
+
+
+@gate("tp-splits-a-kv-head", source=HEADS)
+def splits_kv_heads(case: Case) -> Note | None:
+    """Tensor parallel ranks hold whole KV heads, or whole copies of them.
+
+    Three cards and 24 query heads of Qwen3.8-27B would do, but its 4 KV heads cannot be shared by three.
+    """
+    architecture, tp = case.architecture, case.settings.tensor_parallel
+    if architecture is None:
+        return None
+    heads = architecture.attention.kv_heads
+    if heads % tp == 0 or tp % heads == 0:
+        return None
+    return note(f"{heads} KV heads cannot be shared by {tp} cards", _way(case), at="tensor_parallel")
+
+
+@gate("tp-splits-a-linear-head", source="https://github.com/vllm-project/recipes/issues/805")
+def splits_linear_heads(case: Case) -> Note | None:
+    """Linear attention's key and value heads are shared like those of attention, but never copied."""
+    architecture, tp = case.architecture, case.settings.tensor_parallel
+    if architecture is None or architecture.linear is None:
+        return None
+    linear = architecture.linear
+    if linear.key_heads % tp == 0 and linear.value_heads % tp == 0:
+        return None
+    return note(f"{linear.key_heads} key and {linear.value_heads} value heads of linear attention cannot be shared "
+                f"by {tp} cards", _way(case), at="tensor_parallel")
+
+
+@advice("cards-left-idle", source=HEADS)
+def left_idle(case: Case) -> Note | None:
+    """Without a declared number the plan uses as many cards as the model's heads can be shared by."""
+    host, deployment = case.host, case.deployment
+    if deployment.tensor_parallel or deployment.gpus is not None or len(host.box.deployments) != 1:
+        return None
+    idle = len(host.cards) - len(case.indices)
+    if idle <= 0 or case.architecture is None:
+        return None
+    return note(f"{idle} of {len(host.cards)} cards stay{'s' if idle == 1 else ''} idle: the heads of "
+                f"{case.model.name} cannot be shared by all of them",
+                "declare a second deployment for the others", "gpus: […] to say which it uses", at="tensor_parallel")
+
+
+@advice("peer-to-peer-off", source="https://github.com/noonghunna/club-3090/issues/873")
+def peer_to_peer_off(case: Case) -> Note | None:
+    """GeForce cards on PCIe hang at NCCL's start where peer copies seem to work and do not (IOMMU, ACS).
+
+    The plan switches them off for several GeForce cards. With an NVLink bridge they may be switched on.
+    """
+    linked = any(word.startswith("NV") for card in case.cards for word in card.card.topology)
+    if case.settings.tensor_parallel == 1 or case.peer_to_peer or not linked \
+            or "NCCL_P2P_DISABLE" in case.deployment.env:
+        return None
+    return note("the cards have an NVLink bridge, and the plan does not use it: peer copies are off on GeForce cards "
+                "until they are tested", 'env: {NCCL_P2P_DISABLE: "0"} once a transfer test passes', at="env")
+
+
+@advice("narrow-slot", source="https://github.com/noonghunna/club-3090/issues/178")
+def narrow_slot(case: Case) -> Note | None:
+    """A card in a slot of few lanes decodes nearly as fast, and reads long prompts slowly when cards share a model."""
+    if case.settings.tensor_parallel == 1:
+        return None
+    narrow = [card for card in case.cards if card.card.link.width and card.card.link.width < 8]
+    if not narrow:
+        return None
+    places = ", ".join(f"card {card.index}: x{card.card.link.width}" for card in narrow)
+    return note(f"{places}: prompts will be read slowly, since every layer's result crosses this link",
+                "use a slot that is wired to the processor with 8 lanes or more", at="gpus")
+
+
+@advice("mixed-cards", source="https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html")
+def mixed_cards(case: Case) -> Note | None:
+    """Ranks wait for each other: the smallest card sets the memory and the slowest the speed."""
+    titles = sorted({card.title for card in case.cards})
+    if len(titles) < 2:
+        return None
+    return note(f"the deployment is shared by cards of several kinds ({', '.join(titles)}): each is used as far as "
+                "the smallest and slowest goes", "gpus: […] of one kind", at="gpus")

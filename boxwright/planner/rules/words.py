@@ -1,0 +1,29 @@
+"""Sizes and lists as messages say them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+GIB = 1 << 30
+
+
+def gib(size: float) -> str:
+    """Memory: `21.4 GiB`."""
+    return f"{size / GIB:.1f} GiB"
+
+
+def gb(size: float) -> str:
+    """Disk, in the units that disks are sold in: `19.2 GB`."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.0f} MB"
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a, b and c`."""
+    items = list(words)
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+
+def shown(value: object, length: int = 60) -> str:
+    """A declared value in quotes, on one line, cut when long."""
+    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(value))
+    return f'"{text if len(text) <= length else text[:length] + "…"}"'
