@@ -9,7 +9,10 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import docker
 import requests
@@ -20,6 +23,9 @@ from docker.models.containers import Container
 from boxwright.errors import UserError
 from boxwright.lab.programs import as_root, can_be_root, find, install_packages
 from boxwright.lab.state import Report
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SOCKET = "unix:///var/run/docker.sock"
 PID_FILE, LOG_FILE = Path("/var/run/docker.pid"), Path("/var/log/docker.log")
@@ -104,6 +110,26 @@ def engine(report: Report, *, start: bool = True) -> docker.DockerClient:
         )
     _check_fit(client)
     return client
+
+
+def engine_errors(deed: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make the engine's own errors in a function UserErrors: it could not do the deed, and why."""
+
+    def wrap(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def wrapped(*arguments: P.args, **options: P.kwargs) -> T:
+            try:
+                return function(*arguments, **options)
+            except APIError as error:
+                raise UserError(
+                    f"the engine could not {deed}", why=error.explanation or str(error)
+                ) from error
+            except requests.RequestException as error:
+                raise UserError(f"the engine did not answer when it had to {deed}", why=str(error)) from error
+
+        return wrapped
+
+    return wrap
 
 
 def installed() -> bool:

@@ -17,12 +17,7 @@ from boxwright.lab.gpu import hardware
 from boxwright.lab.machine import Machine
 from boxwright.lab.payload import Payload
 from boxwright.lab.state import (
-    LABEL,
-    LABEL_NAME,
     LABEL_RECIPE,
-    LABEL_RIG,
-    LABEL_ROLE,
-    LABEL_SUITE,
     ROLE_HOST,
     HostState,
     Lab,
@@ -109,17 +104,6 @@ def ensure(
     if container.status != "running":
         machine.start(client, lab, container, wanted)
     return container
-
-
-def adopt(client: docker.DockerClient, lab: Lab, state: State) -> None:
-    """Bring hosts into the state that exist but are not in it: its file was lost, or an `up` was killed."""
-    labels = [f"{LABEL}={lab.id}", f"{LABEL_ROLE}={ROLE_HOST}"]
-    for container in client.containers.list(all=True, filters={"label": labels}):
-        name = container.labels[LABEL_NAME]
-        attached = container.attrs["NetworkSettings"]["Networks"].get(lab.network) or {}
-        address = (attached.get("IPAMConfig") or {}).get("IPv4Address")
-        if name not in state.hosts and address:
-            state.hosts[name] = HostState(container.labels[LABEL_RIG], container.labels[LABEL_SUITE], address)
 
 
 def host_files(lab: Lab, state: State, request: HostRequest, report: Report) -> list[Payload]:

@@ -48,6 +48,8 @@ systemctl disable docker-registry.service
 systemctl mask ssh.service ssh.socket
 """
 
+DIGEST_LENGTH = 12
+
 #: Writes the root directory of an image to the path it is given.
 Maker = Callable[[Path], None]
 
@@ -69,7 +71,7 @@ class Recipe:
     @property
     def digest(self) -> str:
         """Twelve hex digits that change with anything in the recipe."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
 
     def file(self, cache: Path) -> Path:
         """The root directory of the image as a tar archive in the cache."""
@@ -177,6 +179,9 @@ def _root(lab: Lab, recipe: Recipe, report: Report, make: Maker) -> Path:
             ) from error
         finally:
             temporary.unlink(missing_ok=True)
+        for older in target.parent.glob(f"{recipe.name}-{'[0-9a-f]' * DIGEST_LENGTH}.tar"):
+            if older != target:
+                older.unlink()
         report(f"lab: image {recipe.name} made in {watch}")
     return target
 
@@ -199,3 +204,14 @@ def _load(client: docker.DockerClient, lab: Lab, recipe: Recipe, file: Path, tag
             why=problem,
             ways_out=("remove that file; the next `up` makes it anew",),
         )
+    _remove_older(client, repository, tag)
+
+
+def _remove_older(client: docker.DockerClient, repository: str, tag: str) -> None:
+    """Remove this lab's images of older recipes, but those that a host still runs."""
+    for image in client.images.list(name=repository):
+        if tag not in image.tags:
+            try:
+                client.images.remove(str(image.id))
+            except APIError:  # a container was made of it
+                continue

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import docker
-from docker.errors import APIError
 from docker.models.containers import Container
 
 from boxwright.errors import UserError
 from boxwright.lab import depot, hosts, images, machine, network, ssh
-from boxwright.lab.docker import engine, installed
+from boxwright.lab.adoption import adopt
+from boxwright.lab.docker import engine, engine_errors, installed
 from boxwright.lab.hosts import HostRequest
 from boxwright.lab.state import (
     LABEL,
@@ -28,12 +28,13 @@ from boxwright.lab.state import (
     locked,
 )
 from boxwright.lab.status import size_of
-from boxwright.lab.supply import Supply
+from boxwright.lab.supply import Supply, prune
 
 #: What was resolved for hosts that go with the lab: the lock file of its inventory.
 LOCK_FILE = Path("inventory/lab/.boxwright.lock.json")
 
 
+@engine_errors("have the lab run")
 def up(requested: Sequence[HostRequest], report: Report = print) -> State:
     """Have the requested hosts run, with network, images and depot; what is there already stays as it is.
 
@@ -55,12 +56,16 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
             ]
             # The depot has a lock of its own: others can have hosts while its trees are made.
             with locked(lab.directory / "depot.lock", report, "with this lab's depot"):
-                depot.prepare(depot.ensure(client, lab, state, supply.trees(), report), state, report)
+                trees = supply.trees()
+                depot.prepare(depot.ensure(client, lab, state, trees, report), state, report)
+                prune(client, trees.www.parent, keep=trees.www)
                 supply.push(lab, f"http://127.0.0.1:{state.ports['registry']}", report)
             for host in ready:
                 host.result()
         except UserError:
             pool.shutdown(wait=False, cancel_futures=True)
+            if supply.busy:
+                report("lab: failed; what is being made for the cache is finished first")
             raise
     for request in requested:
         address = state.hosts[request.name].address
@@ -69,6 +74,7 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
     return state
 
 
+@engine_errors("remove the lab")
 def down(names: Sequence[str] | None = None, report: Report = print, *, cache: bool = False) -> None:
     """Remove the named hosts, or without names the whole lab; with `cache` also what is kept for the next.
 
@@ -81,15 +87,10 @@ def down(names: Sequence[str] | None = None, report: Report = print, *, cache: b
             _remove_hosts(client, lab, names, report)
             return
         if client is not None:
-            try:
-                _remove_all(client, lab)
-            except APIError as error:
-                raise UserError(
-                    "the engine could not remove all of the lab", why=error.explanation
-                ) from error
+            _remove_all(client, lab)
         (lab.root / LOCK_FILE).unlink(missing_ok=True)
         shutil.rmtree(lab.directory)
-        report("lab: containers, volumes, network and images removed")
+        report("lab: containers, volumes, network and images are gone")
     if cache:
         _drop_cache(client, lab, report)
     elif size := size_of(lab.cache):
@@ -130,7 +131,7 @@ def _start_hosts(
 ) -> tuple[State, dict[str, Container]]:
     """Start the hosts with all that they need to boot; the state is written after each."""
     state = State.load(lab)
-    hosts.adopt(client, lab, state)
+    adopt(client, lab, state)
     for request in requested:
         hosts.check_against(state, request)
     network.ensure(client, lab, state, report)
@@ -150,7 +151,7 @@ def _start_hosts(
 
 def _remove_hosts(client: docker.DockerClient, lab: Lab, names: Sequence[str], report: Report) -> None:
     state = State.load(lab)
-    hosts.adopt(client, lab, state)
+    adopt(client, lab, state)
     for name in names:
         container = machine.find(client, lab, name)
         if container is not None and container.labels.get(LABEL_ROLE) != ROLE_HOST:

@@ -60,13 +60,8 @@ def routes(text: str) -> list[IPv4Network]:
 
 def ensure(client: docker.DockerClient, lab: Lab, state: State, report: Report) -> Network:
     """The lab's network, made when it is missing; the state's subnet and addresses follow it."""
-    try:
-        network = client.networks.get(lab.network)
-        subnet = IPv4Network(network.attrs["IPAM"]["Config"][0]["Subnet"])
-        _move(state, subnet)
+    if network := follow(client, lab, state):
         return network
-    except NotFound:
-        pass
     refused: list[IPv4Network] = []
     while True:
         subnet = choose_subnet([*_taken(client), *refused], state.subnet)
@@ -85,6 +80,16 @@ def ensure(client: docker.DockerClient, lab: Lab, state: State, report: Report) 
         _move(state, subnet)
         report(f"lab: network {subnet} made")
         return network
+
+
+def follow(client: docker.DockerClient, lab: Lab, state: State) -> Network | None:
+    """The lab's network, if it exists; the state's subnet and addresses follow it."""
+    try:
+        network = client.networks.get(lab.network)
+    except NotFound:
+        return None
+    _move(state, IPv4Network(network.attrs["IPAM"]["Config"][0]["Subnet"]))
+    return network
 
 
 def address_for(name: str, state: State) -> str:

@@ -12,7 +12,7 @@ import requests
 from docker.errors import APIError
 
 from boxwright.errors import UserError
-from boxwright.lab import hosts
+from boxwright.lab.adoption import adopt
 from boxwright.lab.docker import engine
 from boxwright.lab.state import LABEL, LABEL_NAME, Lab, State
 
@@ -69,7 +69,7 @@ def status() -> LabStatus:
         client = engine(lambda _: None, start=False)
         for container in client.containers.list(all=True, filters={"label": f"{LABEL}={lab.id}"}):
             running[container.labels.get(LABEL_NAME, "")] = container.status
-        hosts.adopt(client, lab, state)
+        adopt(client, lab, state)
     except (UserError, APIError, requests.RequestException):
         missing = "unknown"
     found = [

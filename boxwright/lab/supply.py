@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import docker
+
 from boxwright.lab.depot import Trees
 from boxwright.lab.gpu import repository
-from boxwright.lab.state import Lab, Report, Stopwatch, locked
+from boxwright.lab.state import LABEL, Lab, Report, Stopwatch, locked
 
 try:
     from boxwright.lab import store
@@ -41,6 +44,8 @@ except ImportError:  # until that part is there
 
 
 GPU_SOURCES = Path(__file__).with_name("gpu")
+#: Seconds after which a tree that nothing mounts is removed: another checkout may be about to mount it.
+UNUSED_FOR = 3600
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,11 @@ class Supply:
             packages=pool.submit(package_tree, lab, report),
         )
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is still being made."""
+        return any(part.running() for part in (self.packages, self.store, self.engine_image))
+
     def trees(self) -> Trees:
         """The trees that the depot mounts, waited for."""
         stored = self.store.result()
@@ -72,21 +82,39 @@ class Supply:
 
 
 def package_tree(lab: Lab, report: Report) -> Path:
-    """The package repositories that belong to these sources of the simulated driver, made when they are missing."""
+    """The package repositories that belong to these sources of the simulated driver, made when missing."""
     target = lab.cache / "www" / digest(GPU_SOURCES)
-    if target.exists():
-        return target
-    with locked(target.with_suffix(".lock"), report, "making the package repositories"):
-        if not target.exists():
-            watch = Stopwatch()
-            for left in target.parent.glob(f"{target.name}.*.tmp"):  # of a run that was killed
-                shutil.rmtree(left)
-            temporary = target.with_suffix(f".{os.getpid()}.tmp")
-            temporary.mkdir()
-            repository.build(temporary)
-            temporary.replace(target)
-            report(f"lab: package repositories made in {watch}")
+    if not target.exists():
+        with locked(target.with_suffix(".lock"), report, "making the package repositories"):
+            if not target.exists():
+                watch = Stopwatch()
+                for left in target.parent.glob("*.tmp"):  # of runs that were killed
+                    shutil.rmtree(left)
+                temporary = target.with_suffix(f".{os.getpid()}.tmp")
+                temporary.mkdir()
+                repository.build(temporary)
+                temporary.replace(target)
+                report(f"lab: package repositories made in {watch}")
+    os.utime(target)
     return target
+
+
+def prune(client: docker.DockerClient, directory: Path, keep: Path) -> None:
+    """Remove the trees of a directory that are neither `keep` nor mounted by any lab's depot, nor just used."""
+    mounted = {
+        Path(mount.get("Source", ""))
+        for container in client.containers.list(all=True, filters={"label": LABEL})
+        for mount in container.attrs.get("Mounts") or []
+    }
+    for tree in directory.iterdir():
+        if tree.is_dir() and tree != keep and tree not in mounted and age(tree) > UNUSED_FOR:
+            shutil.rmtree(tree)
+            tree.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def age(path: Path) -> float:
+    """Seconds since a file or directory was made or used."""
+    return time.time() - path.stat().st_mtime
 
 
 def digest(directory: Path) -> str:
