@@ -61,9 +61,12 @@ class Decoder:
         hints = _hints(kind)
         read = dict(given)
         for name, field in known.items():
+            settled = field.default is not MISSING or field.default_factory is not MISSING
+            if settled and value.get(name) is None:
+                continue
             if name in value:
                 read[name] = self._field(field, hints[name], value[name], self._join(path, name))
-            elif field.default is MISSING and field.default_factory is MISSING:
+            else:
                 read[name] = self.fail(self._join(path, name), None, "is required and missing")
         return INVALID if any(item is INVALID for item in read.values()) else kind(**read)
 

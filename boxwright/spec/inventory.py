@@ -13,7 +13,7 @@ from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.box import ROLE_PREFIXES
 from boxwright.spec.merging import MergeError, Merger
 from boxwright.spec.places import Definition, Location, shown_path, split
-from boxwright.spec.problem import Problem, SpecErrors
+from boxwright.spec.problem import Problem, SpecErrors, printable
 from boxwright.spec.sources import Source, VarsFile, read_source, source_files, vars_files
 from boxwright.spec.structure import name_clashes
 from boxwright.spec.suggestions import did_you_mean, nearest
@@ -249,7 +249,7 @@ def _why_not(inventory: Inventory, name: str) -> tuple[str, tuple[str, ...]]:
 
 def _no_host(inventory: Inventory, what: str, ways_out: tuple[str, ...]) -> UserError:
     known = f"known hosts: {_listed(inventory.hosts)}"
-    return UserError(what, why=known, ways_out=ways_out, status=EXIT_BAD_INPUT)
+    return UserError(printable(what), why=known, ways_out=ways_out, status=EXIT_BAD_INPUT)
 
 
 def _listed(names: Sequence[str]) -> str:

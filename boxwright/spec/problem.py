@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 
 MASK = "********"
-_SECRET_NAME = re.compile(r"(^|[._\-])(api_?key|token|secret|password|passwd|credential)s?$", re.I)
+_SECRET_NAME = re.compile(r"(^|[._\-])(api_?key|token|secrets?|password|passwd|credentials?)$", re.I)
 _SECRET_ENV = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
 _URL_PASSWORD = re.compile(r"(?P<head>\w+://[^/\s:@]*):[^/\s@]+@")
 #: A value longer than this is cut in a message, so that a mistake takes a line and not a screen.
@@ -48,7 +48,7 @@ class Problem:
         lines = [f"{self.where}: {owner}{subject}{self.message}{value}"]
         if self.allowed:
             lines.append(f"    allowed: {self.allowed}")
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)
 
     def to_json(self) -> dict[str, object]:
         """The same for a program."""
@@ -76,6 +76,11 @@ class SpecErrors(UserError):
         )
 
 
+def printable(text: str) -> str:
+    """The text with everything that a terminal would obey, or not show, written as an escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def is_secret(path: str) -> bool:
     """Whether the variable at this path holds a secret, by its name: `….api_key`, `env.X_KEY`."""
     return bool(_SECRET_NAME.search(path)) or bool(".env." in path and _SECRET_ENV.search(path))
@@ -92,7 +97,7 @@ def shown(value: object, path: str = "") -> str:
 
 def _flow(value: object, path: str) -> str:
     if isinstance(value, Mapping):
-        items = (f"{key}: {_masked(item, f'{path}.{key}')}" for key, item in value.items())
+        items = (f"{printable(str(key))}: {_masked(item, f'{path}.{key}')}" for key, item in value.items())
         return "{" + ", ".join(items) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_masked(item, path) for item in value) + "]"
@@ -101,8 +106,7 @@ def _flow(value: object, path: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        escaped = "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
-        return f'"{escaped}"'
+        return f'"{printable(value)}"'
     return str(value)
 
 

@@ -6,6 +6,7 @@ beside this module adds what they cannot say.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -42,15 +43,16 @@ def build(roles_dir: Path = ROLES) -> Schema:
     properties: Schema = {}
     required: list[str] = []
     roles = sorted(file.parents[1].name for file in roles_dir.glob("*/meta/argument_specs.yml"))
-    for role in roles:
+    # The shared variables are preflight's, whoever else names them.
+    for role in sorted(roles, key=lambda role: role != "preflight"):
         for name, option in _options(roles_dir / role / "meta" / "argument_specs.yml"):
-            if name in internal or (name in properties and not name.startswith(f"{role}_")):
+            if name in internal or name in properties:
                 continue
             properties[name] = _property(option, f"{role}: {name}")
             if option.get("required"):
                 required.append(name)
     for path, keywords in constraints["variables"].items():
-        target = _at(properties, path)
+        target = at(properties, path)
         if target is not None:
             target.update(keywords)
     prefixes = "|".join(sorted(["box", *roles]))
@@ -69,6 +71,11 @@ def build(roles_dir: Path = ROLES) -> Schema:
 def installed() -> Schema:
     """The schema of this installation's own roles, built once; not to be changed."""
     return build(ROLES)
+
+
+def text() -> str:
+    """What inventory/schema.json holds."""
+    return json.dumps(installed(), indent=2) + "\n"
 
 
 def defaults(schema: Schema) -> dict[str, Any]:
@@ -120,7 +127,7 @@ def _typed(kind: str, option: Mapping[str, Any], name: str) -> Schema:
     return part
 
 
-def _at(properties: Schema, path: str) -> Schema | None:
+def at(properties: Schema, path: str) -> Schema | None:
     """The subschema at `box_deployments[].port`; None when the roles have no such variable."""
     node: Schema = {"properties": properties}
     for step in path.replace("[]", ".[]").split("."):

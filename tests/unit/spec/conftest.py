@@ -36,5 +36,8 @@ def read(write: Write) -> Callable[[Mapping[str, str]], Inventory]:
 def told(
     read: Callable[[Mapping[str, str]], Inventory], tmp_path: Path
 ) -> Callable[[Mapping[str, str]], list[str]]:
-    """What a check says about an inventory of some files, its directory left out."""
-    return lambda files: [str(problem).replace(f"{tmp_path}/", "") for problem in check(read(files))]
+    """What a check says about an inventory of some files, one line a problem, its directory left out."""
+    return lambda files: [
+        str(problem).replace(f"{tmp_path}/", "").replace("\n    allowed: ", " | ")
+        for problem in check(read(files))
+    ]

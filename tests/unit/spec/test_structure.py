@@ -82,7 +82,7 @@ def test_a_host_named_like_a_group_of_ansible(told: Told, name: str) -> None:
     [
         (
             "all:\n  hostz:\n    box1:\n",
-            'hosts.yml:2: all.hostz: is neither hosts, children nor vars\n    allowed: did you mean "hosts"',
+            'hosts.yml:2: all.hostz: is neither hosts, children nor vars | did you mean "hosts"',
         ),
         ("all:\n  hosts: [box1]\n", "hosts.yml:2: all.hosts: must be a mapping"),
         ("all:\n  hosts:\n    box1: 5\n", "hosts.yml:3: box1: must be a mapping"),
