@@ -19,9 +19,10 @@ PROGRAMS = {
     "depmod": ("commands.modinfo", "depmod"),
     "mokutil": ("commands.modinfo", "mokutil"),
     "lab-gpu": ("commands.labgpu", "main"),
+    "dmesg": ("commands.dmesg", "main"),
 }
-#: Those that no package of the image brings: they are found by PATH.
-IN_PATH = ("mokutil", "lab-gpu")
+#: Those that PATH has to find before, or without, a program of the image.
+IN_PATH = ("mokutil", "lab-gpu", "dmesg")
 PARTS = (".", "kernel", "commands")
 KERNEL_REPOSITORY = f"{source.LIBRARY}/kernel"
 UNIT = f"""[Unit]
@@ -57,7 +58,7 @@ def files(rig: Rig, kernel: str | None = None) -> list[Payload]:
         Payload.text("/etc/systemd/system/lab-gpu.service", UNIT),
         *(Payload(f"{source.LIBRARY}/{path}", content) for path, content in source.modules(PARTS).items()),
         *(Payload(f"{source.LIBRARY}/bin/{name}", content, 0o755) for name, content in programs.items()),
-        *(Payload(f"/usr/local/sbin/{name}", programs[name], 0o755) for name in IN_PATH),
+        *(Payload(f"/usr/local/bin/{name}", programs[name], 0o755) for name in IN_PATH),
         *_kernel_repository(kernel or platform.release()),
         Payload.text("/etc/apt/sources.list.d/lab-kernel.sources", APT_SOURCE),
     ]

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Dict, List, Optional
 
 from .. import faults, paths, rig, state
-from ..kernel import boot
+from ..kernel import boot, firmware, log
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -42,14 +42,32 @@ def main(arguments: Optional[List[str]] = None) -> int:
             print(problem, file=sys.stderr)
     elif options.verb == "fault":
         faults.tell(options.name, True if options.gpu is None else options.gpu)
+        firmware.show()
+        if options.name == "gpu-lost":
+            _fall_off_the_bus()
     elif options.verb == "clear":
         faults.clear(options.name)
+        firmware.show()
     else:
         _load(
             options.gpu,
             {"busy": options.busy, "memory": options.memory, "pid": options.pid, "process": options.process},
         )
     return 0
+
+
+def _fall_off_the_bus() -> None:
+    cards = rig.load().cards
+    lost = faults.card("gpu-lost", len(cards))
+    if lost is not None:
+        place = cards[lost].bus_id
+        for text in (
+            "NVRM: GPU at PCI:%s: %s" % (place[:-2], cards[lost].uuid),
+            "NVRM: Xid (PCI:%s): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+            % place[:-2],
+            "NVRM: GPU %s: GPU has fallen off the bus." % place,
+        ):
+            log.tell(text, log.ERR)
 
 
 def _load(indices: Optional[List[int]], work: Dict[str, Any]) -> None:

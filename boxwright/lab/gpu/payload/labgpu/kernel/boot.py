@@ -10,7 +10,7 @@ import subprocess
 from typing import List
 
 from .. import paths, rig
-from . import modules, objects, pci, views
+from . import firmware, modules, objects, pci, views
 
 #: Programs of kmod that must ask the simulated kernel; the machine's own would look past it.
 KMOD_PROGRAMS = ("modprobe", "rmmod", "modinfo", "lsmod", "depmod")
@@ -22,6 +22,8 @@ def boot() -> List[str]:
     views.cover(paths.SYS_MODULE, views.machine_driver)
     views.cover(paths.PCI_DEVICES, views.machine_card)
     views.cover(paths.PROC_DRIVER, lambda path: os.path.basename(path).startswith("nvidia"))
+    views.cover(paths.at("/sys/firmware"), lambda path: os.path.basename(path) == "efi")
+    firmware.show()
     index_modules(paths.kernel())
     replace_kmod()
     this_rig = rig.load()

@@ -7,10 +7,8 @@ import shutil
 from typing import Any, Dict, List
 
 from .. import faults, files, paths, rig, state
-from . import nodes, objects, pci
+from . import driver, log, nodes, objects, pci
 
-#: Compiler text of the second line of /proc/driver/nvidia/version.
-GCC_LINE = "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14+deb12u1) "
 #: The modules in the order in which they can be unloaded.
 UNLOAD_ORDER = ("nvidia_drm", "nvidia_uvm", "nvidia_peermem", "nvidia_modeset", "nvidia")
 
@@ -47,18 +45,19 @@ def load(name: str) -> None:
     if module["kernel"] != release:
         raise KernelError("Exec format error")
     if faults.active("secure-boot"):
+        log.tell("Loading of module with unavailable key is rejected", log.ERR)
         raise KernelError("Key was rejected by service")
     this_rig = rig.load()
-    if name == "nvidia" and (not this_rig.cards or "nouveau" in loaded()):
+    if name == "nvidia" and not driver.probe(this_rig, "nouveau" in loaded()):
         raise KernelError("No such device")
     with state.change() as now:
         now["modules"][name] = {"version": module["version"], "license": module["license"]}
         if name == "nvidia":
-            now["modules"][name]["initialized"] = initializes(this_rig, module)
+            now["modules"][name]["initialized"] = driver.initialize(this_rig, module)
             now["cards"] = {}
     _show(name, module["version"])
     if name == "nvidia":
-        _show_driver(this_rig, module)
+        driver.show(this_rig, module)
     nodes.make(
         {
             "nvidia": nodes.CONTROL + nodes.cards(len(this_rig.cards)),
@@ -92,9 +91,7 @@ def unload(name: str) -> None:
     shutil.rmtree(os.path.join(paths.SYS_MODULE, name))
     this_rig = rig.load()
     if name == "nvidia":
-        shutil.rmtree(os.path.join(paths.PROC_DRIVER, "nvidia"))
-        for card in this_rig.cards:
-            pci.bind(card, None)
+        driver.hide(this_rig)
     nodes.remove(
         {
             "nvidia": nodes.CONTROL + nodes.cards(len(this_rig.cards)),
@@ -116,14 +113,6 @@ def users(name: str) -> List[str]:
     if not holders and name in ("nvidia", "nvidia_uvm") and (persistenced() or containers()):
         return [""]
     return holders
-
-
-def initializes(this_rig: rig.Rig, module: Dict[str, Any]) -> bool:
-    """Whether the cards come up: with firmware of the very version, and open modules for Blackwell."""
-    blackwell = any(card.architecture == "Blackwell" for card in this_rig.cards)
-    firmware = os.path.isdir(os.path.join(paths.FIRMWARE, module["version"]))
-    suited = module["license"] == objects.OPEN_LICENSE or not blackwell
-    return firmware and suited and not (faults.active("rebar") or faults.active("no-devices"))
 
 
 def persistenced() -> bool:
@@ -155,36 +144,3 @@ def _show(name: str, version: str) -> None:
     files.write(os.path.join(directory, "refcnt"), "0\n")
     if version:
         files.write(os.path.join(directory, "version"), version + "\n")
-
-
-def _show_driver(this_rig: rig.Rig, module: Dict[str, Any]) -> None:
-    directory = os.path.join(paths.PROC_DRIVER, "nvidia")
-    kind = (
-        "NVIDIA UNIX Open Kernel Module for x86_64"
-        if module["license"] == objects.OPEN_LICENSE
-        else "NVIDIA UNIX x86_64 Kernel Module"
-    )
-    files.write(
-        os.path.join(directory, "version"),
-        "NVRM version: %s  %s  Release Build  (dvs-builder@lab)  \n%s\n"
-        % (kind, module["version"], GCC_LINE),
-    )
-    files.write(os.path.join(directory, "params"), "EnableMSI: 1\nOpenRmEnableUnsupportedGpus: 1\n")
-    for card in this_rig.cards:
-        pci.bind(card, "nvidia")
-        information = [
-            "Model: \t\t " + card.name,
-            "IRQ:   \t\t %d" % (16 + card.index),
-            "GPU UUID: \t " + card.uuid,
-            "Video BIOS: \t " + card.vbios.lower(),
-            "Bus Type: \t PCIe",
-            "DMA Size: \t 47 bits",
-            "DMA Mask: \t 0x7fffffffffff",
-            "Bus Location: \t " + card.bus_id,
-            "Device Minor: \t %d" % card.index,
-            "GPU Firmware: \t " + module["version"],
-            "GPU Excluded:\t No",
-        ]
-        files.write(
-            os.path.join(directory, "gpus", card.bus_id, "information"), "\n".join(information) + "\n"
-        )

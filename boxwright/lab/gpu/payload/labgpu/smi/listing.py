@@ -63,7 +63,7 @@ def table(driver: Driver, chosen: List[rig.Card]) -> int:
             % (card.index, card.name[:30], "On" if now.persistence else "Off", card.smi_bus_id, "N/A")
         )
         print(
-            "|%3d%%  %3dC  %4s %13dW / %4dW |%8dMiB / %6dMiB |%7d%%      Default |"
+            "|%3d%%  %3dC  %4s %14dW / %4dW |%8dMiB / %6dMiB |%7d%%      Default |"
             % (
                 44 if now.busy else 0,
                 now.temperature,

@@ -70,22 +70,20 @@ def known() -> List[str]:
     return sorted(set(found))
 
 
-def to_yaml(value: Any, depth: int = 0) -> str:
-    """YAML of mappings, lists and texts."""
-    indent = "    " * depth
+def to_yaml(value: Any, column: int = 0) -> str:
+    """YAML of mappings, lists and texts; nested blocks begin at multiples of four, as the real tool's do."""
+    nested = (column // 4 + 1) * 4
+    lines = []
     if isinstance(value, dict):
-        lines = []
         for name, item in value.items():
-            nested = isinstance(item, (dict, list))
-            lines.append(
-                "%s%s:%s" % (indent, name, "\n" + to_yaml(item, depth + 1) if nested else " " + _scalar(item))
-            )
-        return "\n".join(lines)
-    items = []
-    for item in value:
-        text = to_yaml(item, depth + 1) if isinstance(item, (dict, list)) else indent + "    " + _scalar(item)
-        items.append(indent + "  - " + text[len(indent) + 4 :])
-    return "\n".join(items)
+            block = isinstance(item, (dict, list))
+            text = "\n" + to_yaml(item, nested) if block else " " + _scalar(item)
+            lines.append(" " * column + name + ":" + text)
+    else:
+        for item in value:
+            text = to_yaml(item, column + 2).lstrip() if isinstance(item, dict) else _scalar(item)
+            lines.append(" " * column + "- " + text)
+    return "\n".join(lines)
 
 
 def _scalar(value: Any) -> str:
