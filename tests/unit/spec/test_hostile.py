@@ -140,7 +140,7 @@ def allowed_by(part: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     return simple.get(str(kind), st.none())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(allowed_by({"type": "object", "properties": {
     name: part for name, part in schema.installed()["properties"].items() if name.startswith("box_")
 }}))  # fmt: skip
