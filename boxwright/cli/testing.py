@@ -13,7 +13,7 @@ from boxwright.cli.console import say
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 
 #: In the order in which they run: the quick ones first, then those that share simulated hosts.
-LEVELS = ("unit", "modules", "style", "roles", "e2e", "faults")
+LEVELS = ("unit", "modules", "style", "roles", "faults", "e2e")
 
 
 def ensure_test_tools() -> None:

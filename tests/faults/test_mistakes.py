@@ -23,7 +23,7 @@ def bare(verb, simulated):
 @pytest.fixture
 def deployment():
     """The lab's own deployment, to be spoiled."""
-    declared = Path("inventory/lab/host_vars/lab1.yml").read_text()
+    declared = Path("inventory/lab/group_vars/serving.yml").read_text()
     return yaml.safe_load(declared)["box_deployments"][0]
 
 
