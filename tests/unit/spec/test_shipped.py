@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from boxwright import catalog, planner
 from boxwright.spec.box import Deployment, Speculative, box_from_variables
 from boxwright.spec.inventory import Inventory, load
 from boxwright.spec.validate import check
@@ -90,6 +91,14 @@ def test_a_rig_uses_what_exists(rigs: Inventory, host: str) -> None:
                 "trust-remote-code", "attention-backend"}  # fmt: skip
     assert not invented & set(deployment.extra_args)
     assert deployment.kv_cache == "fp8"
+
+
+@pytest.mark.parametrize("host", RIG_NAMES)
+def test_the_plan_of_a_rig_refuses_nothing(rigs: Inventory, host: str) -> None:
+    box, loaded = box_from_variables(host, rigs.variables(host)), catalog.load()
+    found = planner.plan(box, planner.offline_facts(box, loaded), loaded).to_json()
+    assert found["gates"] == []
+    assert found["deployments"]
 
 
 def test_what_makes_each_rig(rigs: Inventory) -> None:
