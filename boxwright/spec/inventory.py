@@ -207,6 +207,11 @@ def load(paths: Sequence[Path]) -> Inventory:
                 Problem(shown_path(source.file), None, None, "", "", f"is no inventory: {reason}")
             )
     merger.finish()
+    if not merger.hosts and not problems:
+        names = ", ".join(shown_path(place) for place in places)
+        problems.append(
+            Problem(names, None, None, "", "", "lists no hosts", "a hosts.yml with all: {hosts: {box1: }}")
+        )
     problems += [problem for file in files for problem in file.document.problems]
     problems += name_clashes([(source.file, source.structure) for source in sources])
     inventory = Inventory(merger, sources, files, problems)
@@ -223,33 +228,37 @@ def resolve_hosts(inventory: Inventory, names: Sequence[str]) -> list[str]:
     """
     wanted = [part.strip() for name in names for part in name.split(",")]
     if not any(wanted):
-        raise _no_host(inventory, "no host is named", ())
-    for name in wanted:
-        if name not in inventory.hosts:
-            broken = inventory.unreadable_sources()
-            if broken:
-                raise SpecErrors(broken)
-            raise _no_host(inventory, *_why_not(inventory, name))
+        raise _no_host(inventory, ["no host is named"], [])
+    unknown = list(dict.fromkeys(name for name in wanted if name not in inventory.hosts))
+    if unknown:
+        broken = inventory.unreadable_sources()
+        if broken:
+            raise SpecErrors(broken)
+        reasons = [_why_not(inventory, name) for name in unknown]
+        raise _no_host(inventory, [reason for reason, _ in reasons], [way for _, way in reasons if way])
     return list(dict.fromkeys(wanted))
 
 
-def _why_not(inventory: Inventory, name: str) -> tuple[str, tuple[str, ...]]:
+def _why_not(inventory: Inventory, name: str) -> tuple[str, str]:
+    """Why a name is no host that can be meant, and what was perhaps meant."""
     if not name:
-        return "a host's name is empty (a comma too many?)", ()
+        return "a host's name is empty (a comma too many?)", ""
     if any(character in name for character in _PATTERN_CHARACTERS):
-        return f'"{name}" is a pattern, and hosts are named one by one', ()
+        return f'"{name}" is a pattern, and hosts are named one by one', ""
     if name in inventory.group_names:
         members = [host for host in inventory.hosts if name in inventory.groups(host)]
-        return f'"{name}" is a group, and hosts are named one by one', (
+        return (
+            f'"{name}" is a group, and hosts are named one by one',
             f"--host {','.join(members[:_MOST_LISTED])}",
         )
     guess = nearest(name, inventory.hosts)
-    return f'there is no host "{name}"', (f"--host {guess}",) if guess else ()
+    return f'there is no host "{name}"', f"--host {guess}" if guess else ""
 
 
-def _no_host(inventory: Inventory, what: str, ways_out: tuple[str, ...]) -> UserError:
+def _no_host(inventory: Inventory, reasons: Sequence[str], ways_out: Sequence[str]) -> UserError:
+    what = "; ".join(printable(reason) for reason in reasons)
     known = f"known hosts: {_listed(inventory.hosts)}"
-    return UserError(printable(what), why=known, ways_out=ways_out, status=EXIT_BAD_INPUT)
+    return UserError(what, why=known, ways_out=tuple(dict.fromkeys(ways_out)), status=EXIT_BAD_INPUT)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -125,7 +125,18 @@ def read_groups(document: Document) -> Structure:
         if root is not None:
             structure.problem(document.file, line_of(root), "", "must be a mapping of groups")
         return structure
-    if any(key.value == "plugin" for key, _ in items(root)):
+    names = {str(key.value) for key, _ in items(root)}
+    if "plugin" in names:
+        return structure
+    if "$schema" in names:
+        structure.problem(
+            document.file,
+            line_of(root),
+            "",
+            "is a JSON Schema, not an inventory",
+            "the directory of one inventory, like inventory/local",
+        )
+        structure.unusable = True
         return structure
     for key, value in items(root):
         _read_group(structure, document, key, value)

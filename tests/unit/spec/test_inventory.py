@@ -212,6 +212,18 @@ def test_two_inventories_together(tmp_path: Path) -> None:
     assert (place.file.parent.parent.name, inventory.raw("box1")["box_root_dir"]) == ("b", "/b")
 
 
+@pytest.mark.parametrize(
+    "files", [{"hosts.yml": ""}, {"hosts.yml": "all:\n"}, {"hosts.yml": "", "hosts": "# none\n"}]
+)
+def test_an_inventory_without_hosts(read: Read, files: Mapping[str, str]) -> None:
+    assert [problem.message for problem in check(read(files))] == ["lists no hosts"]
+
+
+def test_the_schema_is_not_taken_for_an_inventory() -> None:
+    root = Path(__file__).resolve().parents[3] / "inventory"
+    assert [problem.message for problem in load([root]).problems] == ["is a JSON Schema, not an inventory"]
+
+
 def test_an_inventory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no inventory") as raised:
         load([tmp_path / "nope"])
@@ -233,6 +245,7 @@ def test_an_inventory_that_is_not_there(tmp_path: Path) -> None:
         (["box1,"], "is empty"),
         ([""], "no host is named"),
         ([], "no host is named"),
+        (["bxo1", "box1", "bxo2"], 'no host "bxo1"; there is no host "bxo2"'),
         (["; reboot"], "no host"),
         (["BOX1"], 'no host "BOX1"'),
     ],
