@@ -13,6 +13,10 @@ class PackagesError(Exception):
     """The packages cannot be made true; the text says why and what was left."""
 
 
+class StaleError(PackagesError):
+    """The same, where old or missing package lists may be the reason."""
+
+
 class Wanted(NamedTuple):
     """A declared package. version: exact, a glob, or None for whatever is there or comes."""
 
@@ -55,7 +59,7 @@ def resolve(due: List[Wanted], versions: Dict[str, List[str]]) -> List[str]:
         else:
             arguments.append("%s=%s" % (one.name, fitting[0]) if one.version else one.name)
     if missing:
-        raise PackagesError("\n".join([*missing, "Nothing was changed."]))
+        raise StaleError("\n".join([*missing, "Nothing was changed."]))
     return arguments
 
 
@@ -129,7 +133,7 @@ class Apt:
         for _ in range(5):
             done = self.get(["--simulate", *command(arguments, leaving, purge)])
             if done.rc != 0:
-                raise PackagesError(self._impossible(done, rules))
+                raise StaleError(self._impossible(done, rules))
             steps = apt.mark_downgrades(apt.parse_simulation(done.stdout))
             more = self._astray(steps, arguments, rules)
             if not more:
@@ -139,6 +143,12 @@ class Apt:
         if refused:
             raise PackagesError("\n".join([*refused, "Nothing was changed."]))
         return Plan(steps, command(arguments, leaving, purge))
+
+    def download(self, plan: "Plan") -> None:
+        """Fetch the packages of a plan. Raises StaleError."""
+        done = self.get(["--download-only", *plan.command])
+        if done.rc != 0:
+            raise StaleError("the packages cannot be downloaded, nothing was changed:\n" + apt.reasons(done))
 
     def _orphans(self, arguments: List[str], leaving: List[str], rules: Rules) -> List[str]:
         """Packages of ours that nothing needs any more once `leaving` are gone."""

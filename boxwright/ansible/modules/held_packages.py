@@ -8,7 +8,15 @@ from typing import Any, Dict, List, Optional
 from ansible.module_utils import apt
 from ansible.module_utils.apt_pins import Pins
 from ansible.module_utils.apt_sources import pins_text
-from ansible.module_utils.apt_transaction import Apt, PackagesError, Plan, Rules, Wanted, parse_wanted
+from ansible.module_utils.apt_transaction import (
+    Apt,
+    PackagesError,
+    Plan,
+    Rules,
+    StaleError,
+    Wanted,
+    parse_wanted,
+)
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, run
 from ansible.module_utils.hold_records import (
@@ -243,25 +251,25 @@ class Group:
         """Plan; in earnest, download and then change everything at once. Raises PackagesError."""
         purge = self.params["state"] == "absent" and self.params["purge"]
         try:
-            plan = self.apt.plan(due, leaving, purge, self.rules())
-        except PackagesError:
-            # Old or missing package lists look the same as a package that does not exist.
+            plan = self.planned(due, leaving, purge)
+        except StaleError:
             if self.check or not due:
                 raise
             self.apt.get(["update"])
-            plan = self.apt.plan(due, leaving, purge, self.rules())
+            plan = self.planned(due, leaving, purge)
         self.steps = self.steps + plan.steps
         if not self.check and plan.steps:
             self.carry_out(plan)
 
+    def planned(self, due: List[Wanted], leaving: List[str], purge: bool) -> Plan:
+        """What apt would do, with everything downloaded that it takes. Raises PackagesError."""
+        plan = self.apt.plan(due, leaving, purge, self.rules())
+        if due and plan.steps and not self.check:
+            self.apt.download(plan)
+        return plan
+
     def carry_out(self, plan: Plan) -> None:
-        """Download, record, change. Raises PackagesError."""
-        if plan.command[0] == "install":
-            done = self.apt.get(["--download-only", *plan.command])
-            if done.rc != 0:
-                raise PackagesError(
-                    "the packages cannot be downloaded, nothing was changed:\n" + apt.reasons(done)
-                )
+        """Record and change. Raises PackagesError."""
         self.pins.write(self.pins_text)
         self.note(plan.steps)
         done = self.apt.get(plan.command)
