@@ -1,7 +1,8 @@
 """From plain values (YAML, JSON, Ansible's variables) to frozen dataclasses, by their type hints.
 
-Nothing is coerced but an int where a float is asked for, and the empty string where None is allowed (the
-way an argument_specs default says "not set"). Every mistake is collected; none is raised.
+Nothing is coerced but an int where a float is asked for. Null means "not set"; so does the empty string where
+None is allowed, for that is how a default of argument_specs says it. Every mistake is collected; none is
+raised.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """What was resolved for one deployment. model: `repo` or `repo@revision` as declared; revision: 40-hex
-    commit.
+    """What was resolved for one deployment.
 
-    image: as declared; image_digest: `sha256:…` of the manifest.
+    model: `repo` or `repo@revision` as declared; revision: the commit, 40 hexadecimal digits. image: as
+    declared; image_digest: `sha256:…` of its manifest.
     """
 
     model: str | None = None
