@@ -46,7 +46,8 @@ def read(host, *fields):
             2,
             [
                 'Specified clock combination "(gpuClkMin 5000, gpuClkMax 5000)" is not supported for GPU '
-                "00000000:01:00.0. Run 'nvidia-smi -q -d SUPPORTED_CLOCKS' to see list of supported clock combinations",
+                "00000000:01:00.0. Run 'nvidia-smi -q -d SUPPORTED_CLOCKS' to see list of supported clock "
+                "combinations",
                 "Terminating early due to previous errors.",
             ],
         ),

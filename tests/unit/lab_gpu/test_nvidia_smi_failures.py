@@ -132,3 +132,13 @@ def test_cards_that_do_not_come_up(make_driven, license_package, text):
 def test_bad_calls(make_driven, arguments, status, text):
     done = make_driven().smi(*arguments)
     assert (done.returncode, done.stdout) == (status, text)
+
+
+def test_a_fault_can_concern_containers_alone(make_driven):
+    host = make_driven()
+    host.lab_gpu("fault", "containers-lost-devices")
+    assert host.smi("-L").returncode == 0
+    # A container is given the library and the state, and has no hardware code.
+    (host.root / "usr/lib/lab-gpu").rename(host.root / "usr/lib/elsewhere")
+    done = host.smi("-L")
+    assert (done.returncode, done.stdout) == (255, "Failed to initialize NVML: Unknown Error\n")

@@ -127,3 +127,53 @@ def test_the_plain_call_is_a_table_of_one_width(make_driven):
     lines = make_driven().smi().stdout.splitlines()
     assert {len(line) for line in lines if line.startswith(("|", "+"))} == {91}
     assert sum("NVIDIA GeForce RTX 3090" in line for line in lines) == 2
+
+
+def test_xml_has_the_real_names(make_driven):
+    from xml.etree import ElementTree
+
+    text = make_driven("rtx3090x2").smi("-q", "-x").stdout
+    root = ElementTree.fromstring(text.split("\n", 2)[2])
+    found = {
+        path: root.find("gpu/" + path).text
+        for path in (
+            "uuid",
+            "clocks/graphics_clock",
+            "max_clocks/mem_clock",
+            "utilization/gpu_util",
+            "temperature/gpu_temp",
+            "pci/pci_bus_id",
+            "pci/pci_gpu_link_info/pcie_gen/max_link_gen",
+            "clocks_event_reasons/clocks_event_reason_gpu_idle",
+            "mig_mode/current_mig",
+            "supported_clocks/supported_mem_clock/supported_graphics_clock",
+        )
+    }
+    assert list(found.values())[1:] == [
+        "210 MHz",
+        "9751 MHz",
+        "0 %",
+        "38 C",
+        "00000000:01:00.0",
+        "4",
+        "Active",
+        "N/A",
+        "2100 MHz",
+    ]
+    assert len(root.findall("gpu")) == 2
+
+
+def test_an_answer_can_go_to_a_file(make_driven, tmp_path):
+    done = make_driven().smi("-L", "-f", str(tmp_path / "out"))
+    assert done.stdout == ""
+    assert (tmp_path / "out").read_text().startswith("GPU 0: NVIDIA GeForce RTX 3090")
+
+
+def test_every_field_that_help_lists_can_be_asked_for(make_driven):
+    host = make_driven()
+    names = [
+        line.strip('"') for line in host.smi("--help-query-gpu").stdout.splitlines() if line.startswith('"')
+    ]
+    assert len(names) > 90
+    row = host.smi(f"--query-gpu={','.join(names)}", "--format=csv,noheader", "-i", "0").stdout
+    assert len(row.split(", ")) == len(names)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from typing import Any, Dict, List, Optional
 
 from .. import faults, paths, rig, state
-from ..kernel import boot, firmware, log
+from ..kernel import boot, firmware, log, pci
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -32,13 +33,22 @@ def main(arguments: Optional[List[str]] = None) -> int:
     if options.verb == "faults":
         active = faults.read()
         for name, meaning in faults.KNOWN.items():
-            print("%s %-20s %s" % ("*" if name in active else " ", name, meaning))
+            print("%s %-24s %s" % ("*" if name in active else " ", name, meaning))
         return 0
     if os.geteuid() != 0 and paths.ON_HOST:
         print("lab-gpu: %s needs root" % options.verb, file=sys.stderr)
         return 1
     if options.verb == "boot":
-        for problem in boot.boot():
+        try:
+            problems = boot.boot()
+        except subprocess.CalledProcessError as error:
+            print(
+                "lab-gpu: `%s` failed with status %d: this container may not mount (it needs CAP_SYS_ADMIN)"
+                % (" ".join(error.cmd), error.returncode),
+                file=sys.stderr,
+            )
+            return 1
+        for problem in problems:
             print(problem, file=sys.stderr)
     elif options.verb == "fault":
         faults.tell(options.name, True if options.gpu is None else options.gpu)
@@ -75,3 +85,4 @@ def _load(indices: Optional[List[int]], work: Dict[str, Any]) -> None:
         for card in rig.load().cards:
             if indices is None or card.index in indices:
                 now["load"][card.uuid] = dict(work)
+                pci.add(card, card.pcie_generation if work["busy"] else 1)

@@ -14,6 +14,12 @@ REMINDER = (
     "man page for more information. Run with [--help | -h] switch to get more information on how to enable "
     "persistence mode."
 )
+#: The ends of the messages about values that are no clocks.
+EXAMPLES = {
+    "gpuClkMin": "'--lock-gpu-clocks=1500,1500', '--lock-gpu-clocks=1500', "
+    "or '--lock-gpu-clocks=tdp,unlimited'",
+    "memClkMin": "--lock-memory-clocks=5100,5100 or --lock-memory-clocks=5100",
+}
 WARNING = "Treating as warning and moving on."
 
 
@@ -30,7 +36,8 @@ def apply(cards: List[rig.Card], option: str, value: Optional[str], error_on_war
     warned = False
     for card in cards:
         text, warning = changes[option](card, value or "")
-        print(text)
+        if text:
+            print(text)
         warned = warned or warning
         if warning and error_on_warning:
             raise Failure(3, EARLY)
@@ -83,8 +90,8 @@ def _range(value: str, least: str, most: str) -> Tuple[int, int]:
     if not 1 <= len(parts) <= 2 or not all(part.strip().isdigit() for part in parts):
         raise Failure(
             2,
-            "Specified clocks \"%s\" are not valid. Please format input as '%s,%s' or '%sVal'"
-            % (value, least, most, least[:-3]),
+            "Specified clocks \"%s\" are not valid. Please format input as '%s,%s' or '%sVal' e.g. %s\n%s"
+            % (value, least, most, least[:-3], EXAMPLES[least], EARLY),
         )
     return int(parts[0]), int(parts[-1])
 
@@ -119,10 +126,10 @@ def _lock(card: rig.Card, value: str) -> Tuple[str, bool]:
 
 def _unlock(card: rig.Card, _value: str) -> Tuple[str, bool]:
     if faults.active("clocks-unsupported"):
-        return "Resetting locked GPU clocks is not supported for GPU %s." % card.smi_bus_id, True
+        return "Setting locked gpu clocks is not supported for GPU %s." % card.smi_bus_id, True
     _permitted(card, "The current user does not have permission to change clocks for GPU %s.")
     _keep(card, "clocks", None)
-    return "All GPU clocks for GPU %s have been reset." % card.smi_bus_id, False
+    return "", False
 
 
 def _memory_lock(card: rig.Card, value: str) -> Tuple[str, bool]:
@@ -140,7 +147,7 @@ def _memory_lock(card: rig.Card, value: str) -> Tuple[str, bool]:
 def _memory_unlock(card: rig.Card, _value: str) -> Tuple[str, bool]:
     _permitted(card, "The current user does not have permission to change clocks for GPU %s.")
     _keep(card, "memory_clocks", None)
-    return "All Memory clocks for GPU %s have been reset." % card.smi_bus_id, False
+    return "", False
 
 
 def _power(card: rig.Card, value: str) -> Tuple[str, bool]:
@@ -150,7 +157,7 @@ def _power(card: rig.Card, value: str) -> Tuple[str, bool]:
         raise Failure(2, "Option -pl contains an invalid power limit: %s" % value) from None
     if faults.active("power-unsupported"):
         return "Changing power management limit is not supported for GPU: %s." % card.smi_bus_id, True
-    _permitted(card, "The current user does not have permission to change power limit for GPU %s.")
+    _permitted(card, "Failed to set power management limit for GPU %s: Insufficient Permissions")
     if not card.power_min <= watts <= card.power_max:
         raise Failure(
             2,

@@ -1,113 +1,25 @@
-"""`nvidia-smi -q`: one tree of facts, as indented text or as XML."""
+"""What `nvidia-smi -q` knows of a card: a tree of headings and facts."""
 
 from __future__ import annotations
 
-import re
-import time
-from typing import Any, Dict, List, Optional, Tuple
-from xml.sax.saxutils import escape
+from typing import Any, List, Tuple
 
 from .. import rig
-from .driver import Driver, Failure
+from .driver import Driver
 from .fields import REASONS
 from .query import processes
-from .reading import Reading, take
+from .reading import Reading
 
+#: (heading, its facts) or (name, value), in the order of nvidia-smi.
 Tree = List[Tuple[str, Any]]
-#: Sections that -d can choose, with the headings they stand for.
-SECTIONS: Dict[str, Tuple[str, ...]] = {
-    "MEMORY": ("FB Memory Usage", "BAR1 Memory Usage"),
-    "UTILIZATION": ("Utilization",),
-    "ECC": ("ECC Mode",),
-    "TEMPERATURE": ("Temperature",),
-    "POWER": ("GPU Power Readings",),
-    "CLOCK": ("Clocks", "Applications Clocks", "Max Clocks", "Max Customer Boost Clocks"),
-    "COMPUTE": ("Compute Mode",),
-    "PIDS": ("Processes",),
-    "PERFORMANCE": ("Performance State", "Clocks Event Reasons"),
-    "SUPPORTED_CLOCKS": ("Supported Clocks",),
-}
-#: Facts that the plain -q leaves out.
-ONLY_ON_DEMAND = ("Supported Clocks",)
-
-
-def show(driver: Driver, cards: List[rig.Card], display: Optional[str], xml: bool) -> int:
-    """Print everything, or the sections of -d. Raises Failure for a section that does not exist."""
-    wanted: Optional[List[str]] = None
-    if display:
-        unknown = [name for name in display.upper().split(",") if name not in SECTIONS]
-        if unknown:
-            raise Failure(2, "Invalid display type: %s" % unknown[0])
-        wanted = [heading for name in display.upper().split(",") for heading in SECTIONS[name]]
-    head: Tree = [
-        ("Timestamp", time.strftime("%a %b %e %H:%M:%S %Y")),
-        ("Driver Version", driver.version),
-        ("CUDA Version", driver.cuda),
-        ("Attached GPUs", str(len(driver.cards))),
-    ]
-    trees = [
-        (
-            card,
-            [
-                (name, value)
-                for name, value in _tree(card, take(card), driver)
-                if (name in wanted if wanted else name not in ONLY_ON_DEMAND or xml)
-            ],
-        )
-        for card in cards
-    ]
-    if xml:
-        _xml(head, trees)
-        return 0
-    width = 51 if driver.branch >= 595 else 38
-    print("\n==============NVSMI LOG==============\n")
-    _text(head, 0, width)
-    for card, tree in trees:
-        print("GPU %s" % card.smi_bus_id)
-        _text(tree, 1, width)
-        print()
-    return 0
-
-
-def _text(tree: Tree, depth: int, width: int) -> None:
-    for name, value in tree:
-        if isinstance(value, list):
-            print("%s%s" % ("    " * depth, name))
-            _text(value, depth + 1, width)
-        else:
-            label = "    " * depth + name
-            print("%s : %s" % (label.ljust(width + 3), value))
-
-
-def _xml(head: Tree, trees: List[Tuple[rig.Card, Tree]]) -> None:
-    print('<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>')
-    _elements(head, 1)
-    for card, tree in trees:
-        print('\t<gpu id="%s">' % card.smi_bus_id)
-        _elements(tree, 2)
-        print("\t</gpu>")
-    print("\n</nvidia_smi_log>")
-
-
-def _elements(tree: Tree, depth: int) -> None:
-    names = {"gpu": "gpu_util", "bar1_memory_usage": "bar1_memory_usage"}
-    for name, value in tree:
-        tag = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-        tag = names.get(tag, tag)
-        indent = "\t" * depth
-        if isinstance(value, list):
-            print("%s<%s>" % (indent, tag))
-            _elements(value, depth + 1)
-            print("%s</%s>" % (indent, tag))
-        else:
-            print("%s<%s>%s</%s>" % (indent, tag, escape(str(value)), tag))
 
 
 def _mhz(value: int) -> str:
     return "%d MHz" % value
 
 
-def _tree(card: rig.Card, now: Reading, driver: Driver) -> Tree:
+def tree(card: rig.Card, now: Reading, driver: Driver) -> Tree:
+    """Everything that nvidia-smi knows of one card."""
     clocks: Tree = [
         ("Graphics", _mhz(now.graphics)),
         ("SM", _mhz(now.graphics)),

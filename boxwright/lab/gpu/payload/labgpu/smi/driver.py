@@ -62,7 +62,8 @@ def connect(library: str) -> Driver:
     module = state.read()["modules"].get("nvidia")
     if module is None or "no-driver" in told:
         raise Failure(9, NO_DRIVER)
-    if "nvml-unknown-error" in told:
+    in_container = not os.path.isdir(paths.at("/usr/lib/lab-gpu"))
+    if "nvml-unknown-error" in told or (in_container and "containers-lost-devices" in told):
         raise Failure(255, "Failed to initialize NVML: Unknown Error")
     if module["version"] != library or "mismatch" in told:
         raise Failure(

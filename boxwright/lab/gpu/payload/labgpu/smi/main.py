@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Dict, List, Optional
+from typing import Dict, Iterator, List, Optional
 
-from . import change, details, listing, query, topology
+from . import change, listing, query, rendering, topology
 from .driver import Driver, Failure, connect, select
+from .fields import NAMES
 
 HELP = """NVIDIA System Management Interface -- v{version}
 
@@ -23,6 +25,7 @@ VALUED = {
     "--display": "display",
     "--format": "format",
     "-f": "file",
+    "--filename": "file",
     "--query-gpu": "query-gpu",
     "--query-compute-apps": "query-apps",
     "-pm": "persistence",
@@ -33,7 +36,6 @@ VALUED = {
     "--lock-memory-clocks": "memory-lock",
     "-pl": "power",
     "--power-limit": "power",
-    "-l": "loop",
 }
 PLAIN = {
     "-L": "list",
@@ -60,12 +62,30 @@ def main(library: str, arguments: Optional[List[str]] = None) -> int:
     if {"-h", "--help"} & set(arguments[:1]):
         print(HELP.format(version=library))
         return 0
+    if arguments[:1] == ["--help-query-gpu"]:
+        print('List of valid properties to query for the switch "--query-gpu=":\n')
+        print("\n".join('"%s"' % name for name in NAMES))
+        return 0
     try:
         driver = connect(library)
-        return _dispatch(driver, arguments)
+        with _output(arguments):
+            return _dispatch(driver, arguments)
     except Failure as failure:
         print(failure)
         return failure.status
+
+
+@contextlib.contextmanager
+def _output(arguments: List[str]) -> Iterator[None]:
+    """Send the answer to the file of -f, or to stdout."""
+    for position, word in enumerate(arguments):
+        option, _, value = word.partition("=")
+        if VALUED.get(option) == "file":
+            target = value or "".join(arguments[position + 1 : position + 2])
+            with open(target, "w", encoding="utf-8") as stream, contextlib.redirect_stdout(stream):
+                yield
+            return
+    yield
 
 
 def _parse(arguments: List[str]) -> Dict[str, str]:
@@ -114,7 +134,7 @@ def _dispatch(driver: Driver, arguments: List[str]) -> int:
     if "query-apps" in given:
         return query.apps(driver, cards, given["query-apps"], given.get("format"))
     if "query" in given or "xml" in given:
-        return details.show(driver, cards, given.get("display"), "xml" in given)
+        return rendering.show(driver, cards, given.get("display"), "xml" in given)
     return listing.table(driver, cards)
 
 
