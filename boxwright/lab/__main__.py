@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
 from boxwright import lab
-from boxwright.errors import UserError
+from boxwright.errors import EXIT_FAILED, UserError
 from boxwright.lab import images, rigs
 from boxwright.lab.depot import SERVICES
 
@@ -30,6 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return error.status
+    except BrokenPipeError:  # whoever read the lines has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123,SIM115 - the interpreter flushes it at its end
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print("stopped; the next `up` goes on from here", file=sys.stderr)
         return 130

@@ -12,36 +12,11 @@ from pathlib import Path
 
 import docker
 
+from boxwright.lab import store
 from boxwright.lab.depot import Trees
 from boxwright.lab.gpu import repository
 from boxwright.lab.state import LABEL, Lab, Report, Stopwatch, locked
-
-try:
-    from boxwright.lab import store
-    from boxwright.lab.store import StoreTree, engine_image
-except ImportError:  # until that part is there
-
-    class StoreTree:
-        pass
-
-    class store:
-        @staticmethod
-        def build(cache, report):
-            t = StoreTree()
-            t.wheels = cache / "none"
-            t.models = cache / "none"
-            t.wheels.mkdir(parents=True, exist_ok=True)
-            return t
-
-    class engine_image:
-        @staticmethod
-        def build(cache, report):
-            pass
-
-        @staticmethod
-        def push(url, cache, report):
-            pass
-
+from boxwright.lab.store import StoreTree, engine_image
 
 GPU_SOURCES = Path(__file__).with_name("gpu")
 #: Seconds after which a tree that nothing mounts is removed: another checkout may be about to mount it.
@@ -100,7 +75,7 @@ def package_tree(lab: Lab, report: Report) -> Path:
 
 
 def prune(client: docker.DockerClient, directory: Path, keep: Path) -> None:
-    """Remove the trees of a directory that are neither `keep` nor mounted by any lab's depot, nor just used."""
+    """Remove the trees of a directory but `keep`, those that any lab's depot mounts, and those just used."""
     mounted = {
         Path(mount.get("Source", ""))
         for container in client.containers.list(all=True, filters={"label": LABEL})
