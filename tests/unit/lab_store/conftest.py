@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,12 @@ class Running:
     def tell(self, settings: Settings) -> None:
         write(self.control, settings)
 
-    def requests(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+    def requests(self, count: int) -> list[dict[str, object]]:
+        """The lines of the log once there are so many: each is written after its answer was sent."""
+        deadline = time.monotonic() + 10
+        while len(lines := self.log.read_text().splitlines()) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return [json.loads(line) for line in lines]
 
 
 Start = Callable[[type[Handler]], Running]

@@ -24,7 +24,7 @@ def test_a_body_is_cut_so_often_and_then_whole(www):
             www.ask(DEB)
         assert cut.value.partial == b"0123"
     assert www.ask(DEB).body == b"0123456789"
-    assert [each["fault"] for each in www.requests()] == ["drop", "drop", None]
+    assert [each["fault"] for each in www.requests(3)] == ["drop", "drop", None]
 
 
 def test_a_short_body_does_not_use_up_a_cut(www):

@@ -1,0 +1,50 @@
+"""Things that take long to make and are made once: directories in the cache, whole or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from boxwright.lab.state import Report, Stopwatch, locked
+
+
+def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) -> Path:
+    """The directory `target`, made first where it is missing: `make` fills a directory that is renamed at the
+    end.
+
+    what: the thing in words, for the lines that tell about it. Two commands at once make it once.
+    """
+    if target.is_dir():
+        return target
+    with locked(target.with_name(f"{target.name}.lock"), report, f"making {what}"):
+        if target.is_dir():
+            return target
+        for left in target.parent.glob(f"{target.name}.*.partial"):     # of a run that was killed
+            shutil.rmtree(left)
+        temporary = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        watch = Stopwatch()
+        try:
+            temporary.mkdir()
+            make(temporary)
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        report(f"lab: {what} made in {watch}")
+    return target
+
+
+def digest(*parts: str | Path) -> str:
+    """Twelve hex digits of a recipe. Paths stand for the files' content, strings for themselves."""
+    total = hashlib.sha256()
+    for part in parts:
+        content = part.read_bytes() if isinstance(part, Path) else part.encode()
+        total.update(f"{len(content)}\n".encode() + content)
+    return total.hexdigest()[:12]
+
+
+def sources(*names: str) -> list[Path]:
+    """Source files of this package by name, for `digest`: what is made by them changes with them."""
+    return [Path(__file__).with_name(name) for name in names]

@@ -1,0 +1,253 @@
+"""Small models with random weights: a plain Qwen3, and a hybrid of the Qwen3.5 family with its MTP head.
+
+They have the layout of the real ones (names of tensors, keys of the configuration, vision part, chat
+template) and load in seconds. Whatever they are asked, they say ANSWER: embeddings and output are made so
+that each token calls for the next, far above the noise that the random layers add. That gives a gate
+something to expect, and the MTP head, which sees the same embeddings, drafts that are accepted. Made from
+seeded random bytes alone: the same on every machine for ever, so that their commits on the lab's hub are
+stable.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+from boxwright.lab.store.safetensors import Weight, write
+from boxwright.lab.store.tokenizer import Tokenizer
+
+#: What the models say. No letter twice: each calls for one other.
+ANSWER = "Boxwright"
+#: Multiples of 128 throughout, halved or not: AWQ with group size 128 works on one card and on two.
+HIDDEN, FFN, HEADS, KV_HEADS, HEAD_DIM, CONTEXT, VOCABULARY = 256, 512, 4, 2, 64, 32768, 320
+
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>",
+           "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
+WORDS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
+CHAT_TEMPLATE = """\
+{%- if tools %}{{- '<|im_start|>system\\n' }}
+{%- if messages[0].role == 'system' %}{{- messages[0].content + '\\n\\n' }}{%- endif %}
+{{- '# Tools\\n\\n<tools>\\n' }}
+{%- for tool in tools %}{{- tool | tojson + '\\n' }}{%- endfor %}
+{{- '</tools><|im_end|>\\n' }}
+{%- elif messages[0].role == 'system' %}{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}
+{%- endif %}
+{%- for message in messages %}{%- if not (loop.first and message.role == 'system') %}
+{{- '<|im_start|>' + message.role + '\\n' }}
+{%- if message.content is string %}{{- message.content }}
+{%- else %}{%- for part in message.content or [] %}
+{%- if part.type == 'image' or 'image_url' in part %}{{- '<|vision_start|><|image_pad|><|vision_end|>' }}
+{%- elif part.type == 'video' %}{{- '<|vision_start|><|video_pad|><|vision_end|>' }}
+{%- else %}{{- part.text }}{%- endif %}{%- endfor %}{%- endif %}
+{{- '<|im_end|>\\n' }}
+{%- endif %}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}
+{%- if enable_thinking is defined and enable_thinking is false %}
+{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}
+{%- endif %}
+"""
+README = f"""\
+---
+license: apache-2.0
+---
+Random weights of a few megabytes in the layout of a real model, made by the Boxwright lab for tests. Says
+{ANSWER} to everything.
+"""
+
+
+def qwen3(folder: Path) -> None:
+    """Write boxwright-lab/tiny-qwen3: two layers, plain attention."""
+    ids = _tokenizer(folder)
+    config = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", **_text(2),
+              "torch_dtype": "bfloat16", "rope_theta": 1000000, "rope_scaling": None,
+              "use_sliding_window": False, "max_window_layers": 2, "sliding_window": None,
+              "bos_token_id": ids["<|endoftext|>"], "eos_token_id": ids["<|im_end|>"],
+              "pad_token_id": ids["<|endoftext|>"], "tie_word_embeddings": False}
+    _common(folder, config, ids)
+    weights = [*_ends("model", ids), _constant("model.norm.weight", ONE, HIDDEN)]
+    for layer in ("model.layers.0", "model.layers.1"):
+        weights += [*_attention(layer, ONE, gated=False), *_mlp(layer, ONE)]
+    write(folder / "model.safetensors", weights)
+
+
+def qwen3_5(folder: Path) -> None:
+    """Write boxwright-lab/tiny-qwen3.5-mtp: three linear layers, one of full attention, vision, MTP."""
+    ids = _tokenizer(folder)
+    rope = {"rope_type": "default", "rope_theta": 10000000, "partial_rotary_factor": 0.25,
+            "mrope_interleaved": True, "mrope_section": [3, 3, 2]}
+    text = {"model_type": "qwen3_5_text", **_text(4), "dtype": "bfloat16", "attn_output_gate": True,
+            "full_attention_interval": 4, "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+            "linear_conv_kernel_dim": 4, "linear_key_head_dim": HEAD_DIM, "linear_value_head_dim": HEAD_DIM,
+            "linear_num_key_heads": 2, "linear_num_value_heads": 4, "mamba_ssm_dtype": "float32",
+            "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False, "partial_rotary_factor": 0.25,
+            "rope_parameters": rope, "eos_token_id": ids["<|im_end|>"], "pad_token_id": ids["<|endoftext|>"]}
+    vision = {"model_type": "qwen3_5", "depth": 1, "hidden_size": 64, "num_heads": 2,
+              "intermediate_size": 128, "hidden_act": "gelu_pytorch_tanh", "in_channels": 3, "patch_size": 16,
+              "temporal_patch_size": 2, "spatial_merge_size": 2, "num_position_embeddings": 64,
+              "out_hidden_size": HIDDEN, "deepstack_visual_indexes": []}
+    config = {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
+              "text_config": text, "vision_config": vision, "tie_word_embeddings": False,
+              "image_token_id": ids["<|image_pad|>"], "video_token_id": ids["<|video_pad|>"],
+              "vision_start_token_id": ids["<|vision_start|>"],
+              "vision_end_token_id": ids["<|vision_end|>"]}
+    _common(folder, config, ids)
+    images = {"patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, "image_mean": [0.5, 0.5, 0.5],
+              "image_std": [0.5, 0.5, 0.5], "size": {"shortest_edge": 4096, "longest_edge": 65536},
+              "processor_class": "Qwen3VLProcessor"}
+    _write(folder / "preprocessor_config.json",
+           {**images, "image_processor_type": "Qwen2VLImageProcessorFast"})
+    _write(folder / "video_preprocessor_config.json",
+           {**images, "video_processor_type": "Qwen3VLVideoProcessor"})
+    # This family's norms multiply by 1 + weight, so that 0 is what 1 is elsewhere.
+    base = "model.language_model"
+    weights = [*_ends(base, ids), _constant(f"{base}.norm.weight", ZERO, HIDDEN)]
+    for number in range(3):
+        layer = f"{base}.layers.{number}"
+        weights += [*_linear_attention(layer), *_mlp(layer, ZERO)]
+    for layer in (f"{base}.layers.3", "mtp.layers.0"):
+        weights += [*_attention(layer, ZERO, gated=True), *_mlp(layer, ZERO)]
+    # Joins the embedding of the next token with the model's last state: it takes the former alone.
+    rows = (ZERO * row + ONE + ZERO * (2 * HIDDEN - row - 1) for row in range(HIDDEN))
+    weights.append(Weight("mtp.fc.weight", (HIDDEN, 2 * HIDDEN), b"".join(rows)))
+    weights += [_constant(f"mtp.{name}.weight", ZERO, HIDDEN)
+                for name in ("norm", "pre_fc_norm_hidden", "pre_fc_norm_embedding")]
+    write(folder / "model.safetensors", [*weights, *_vision("model.visual", 64, 128)])
+
+
+# Tensors
+
+ONE, ZERO = b"\x80\x3f", b"\x00\x00"
+#: Upper bytes of bf16 numbers: the sign and all but the last bit of the exponent. With them a number is
+#: between 2^-7 and 2^-5 (weights, usually about 0.02), 2^-5 and 2^-3 (output), or 2^-1 and 2 (embeddings).
+WEIGHT, OUTPUT, EMBEDDING = 0x3C, 0x3D, 0x3F
+
+
+def _random(name: str, count: int, upper: int = WEIGHT) -> bytes:
+    """Random numbers of either sign, which the name alone decides."""
+    data = bytearray(random.Random(name).randbytes(2 * count))
+    data[1::2] = _with_upper(bytes(data[1::2]), upper)
+    return bytes(data)
+
+
+def _with_upper(upper_bytes: bytes, upper: int) -> bytes:
+    """Upper bytes of numbers with the same signs and another exponent."""
+    return upper_bytes.translate(bytes((byte & 0x80) | upper for byte in range(256)))
+
+
+def _noise(name: str, *shape: int) -> Weight:
+    return Weight(name, shape, _random(name, prod(shape)))
+
+
+def _constant(name: str, value: bytes, *shape: int) -> Weight:
+    return Weight(name, shape, value * prod(shape))
+
+
+def _ends(base: str, ids: dict[str, int]) -> Iterator[Weight]:
+    """Embeddings and output, by which letters of ANSWER call for the next one, other tokens for the first."""
+    common = _random("common", HIDDEN, EMBEDDING)
+    embeddings = {}
+    for token in range(VOCABULARY):     # alike in sign and exponent: all call for the same
+        own = bytearray(_random(f"embedding {token}", HIDDEN, EMBEDDING))
+        own[1::2] = common[1::2]
+        embeddings[token] = bytes(own)
+    outputs = {token: _random(f"output {token}", HIDDEN) for token in range(VOCABULARY)}
+    chain = [*(ids[letter] for letter in ANSWER), ids["<|im_end|>"]]
+    outputs[chain[0]] = _towards(common)
+    for token, following in pairwise(chain):
+        embeddings[token] = _random(f"embedding {token}", HIDDEN, EMBEDDING)
+        outputs[following] = _towards(embeddings[token])
+    for name, rows in ((f"{base}.embed_tokens.weight", embeddings), ("lm_head.weight", outputs)):
+        yield Weight(name, (VOCABULARY, HIDDEN), b"".join(rows[token] for token in range(VOCABULARY)))
+
+
+def _towards(embedding: bytes) -> bytes:
+    """The row of the output that calls for a token where the state looks like this embedding."""
+    data = bytearray(embedding)
+    data[1::2] = _with_upper(bytes(data[1::2]), OUTPUT)
+    return bytes(data)
+
+
+def _attention(layer: str, unit: bytes, *, gated: bool) -> Iterator[Weight]:
+    width = HEADS * HEAD_DIM
+    yield _noise(f"{layer}.self_attn.q_proj.weight", width * (2 if gated else 1), HIDDEN)
+    yield _noise(f"{layer}.self_attn.k_proj.weight", KV_HEADS * HEAD_DIM, HIDDEN)
+    yield _noise(f"{layer}.self_attn.v_proj.weight", KV_HEADS * HEAD_DIM, HIDDEN)
+    yield _noise(f"{layer}.self_attn.o_proj.weight", HIDDEN, width)
+    yield _constant(f"{layer}.self_attn.q_norm.weight", unit, HEAD_DIM)
+    yield _constant(f"{layer}.self_attn.k_norm.weight", unit, HEAD_DIM)
+
+
+def _linear_attention(layer: str) -> Iterator[Weight]:
+    keys, values = 2 * HEAD_DIM, 4 * HEAD_DIM
+    yield _noise(f"{layer}.linear_attn.in_proj_qkv.weight", 2 * keys + values, HIDDEN)
+    yield _noise(f"{layer}.linear_attn.in_proj_z.weight", values, HIDDEN)
+    yield _noise(f"{layer}.linear_attn.in_proj_b.weight", 4, HIDDEN)
+    yield _noise(f"{layer}.linear_attn.in_proj_a.weight", 4, HIDDEN)
+    yield _noise(f"{layer}.linear_attn.conv1d.weight", 2 * keys + values, 1, 4)
+    yield _constant(f"{layer}.linear_attn.A_log", ZERO, 4)
+    yield _constant(f"{layer}.linear_attn.dt_bias", ONE, 4)
+    yield _constant(f"{layer}.linear_attn.norm.weight", ONE, HEAD_DIM)
+    yield _noise(f"{layer}.linear_attn.out_proj.weight", HIDDEN, values)
+
+
+def _mlp(layer: str, unit: bytes) -> Iterator[Weight]:
+    yield _noise(f"{layer}.mlp.gate_proj.weight", FFN, HIDDEN)
+    yield _noise(f"{layer}.mlp.up_proj.weight", FFN, HIDDEN)
+    yield _noise(f"{layer}.mlp.down_proj.weight", HIDDEN, FFN)
+    yield _constant(f"{layer}.input_layernorm.weight", unit, HIDDEN)
+    yield _constant(f"{layer}.post_attention_layernorm.weight", unit, HIDDEN)
+
+
+def _vision(base: str, width: int, ffn: int) -> Iterator[Weight]:
+    yield _noise(f"{base}.patch_embed.proj.weight", width, 3, 2, 16, 16)
+    yield _constant(f"{base}.patch_embed.proj.bias", ZERO, width)
+    yield _noise(f"{base}.pos_embed.weight", 64, width)
+    for name in ("blocks.0.norm1", "blocks.0.norm2", "merger.norm"):
+        yield _constant(f"{base}.{name}.weight", ONE, width)
+        yield _constant(f"{base}.{name}.bias", ZERO, width)
+    linear = (("blocks.0.attn.qkv", 3 * width, width), ("blocks.0.attn.proj", width, width),
+              ("blocks.0.mlp.linear_fc1", ffn, width), ("blocks.0.mlp.linear_fc2", width, ffn),
+              ("merger.linear_fc1", 4 * width, 4 * width), ("merger.linear_fc2", HIDDEN, 4 * width))
+    for name, rows, columns in linear:
+        yield _noise(f"{base}.{name}.weight", rows, columns)
+        yield _constant(f"{base}.{name}.bias", ZERO, rows)
+
+
+# Other files
+
+def _text(layers: int) -> dict[str, object]:
+    return {"hidden_size": HIDDEN, "intermediate_size": FFN, "num_hidden_layers": layers,
+            "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "head_dim": HEAD_DIM,
+            "max_position_embeddings": CONTEXT, "vocab_size": VOCABULARY, "hidden_act": "silu",
+            "rms_norm_eps": 1e-06, "attention_bias": False, "attention_dropout": 0.0,
+            "initializer_range": 0.02, "use_cache": True}
+
+
+def _tokenizer(folder: Path) -> dict[str, int]:
+    """Write a tokenizer with one token a byte, without merges; the ids of its tokens."""
+    vocabulary = [*_byte_letters(), *SPECIAL, *WORDS]
+    Tokenizer(vocabulary=vocabulary, merges=(), special=SPECIAL, words=WORDS, eos="<|im_end|>",
+              pad="<|endoftext|>", chat_template=CHAT_TEMPLATE, length=CONTEXT).write(folder)
+    return {token: number for number, token in enumerate(vocabulary)}
+
+
+def _byte_letters() -> list[str]:
+    """The letter that byte-level BPE writes for each byte: itself if it can be seen, else one from 256 on."""
+    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(256, 512))
+    return [chr(byte) if byte in seen else chr(next(others)) for byte in range(256)]
+
+
+def _common(folder: Path, config: dict[str, object], ids: dict[str, int]) -> None:
+    _write(folder / "config.json", config)
+    end, padding = ids["<|im_end|>"], ids["<|endoftext|>"]
+    _write(folder / "generation_config.json", {"eos_token_id": [end, padding], "pad_token_id": padding})
+    (folder / "README.md").write_text(README, encoding="utf-8")
+
+
+def _write(path: Path, value: dict[str, object]) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
