@@ -10,10 +10,17 @@ from boxwright.catalog import Catalog
 from boxwright.spec import lock
 from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment, box_from_variables
 
+#: Facts that a run sets itself: no declaration.
+OWN_FACTS = ("box_plan",)
+
 
 def box_of(templar: Any, task_vars: Mapping[str, Any]) -> Box:
     """The box that a host's variables declare, templates filled in. Raises SpecErrors."""
-    names = [name for name in task_vars if isinstance(name, str) and name.startswith(("box_", *ROLE_PREFIXES))]
+    names = [
+        name
+        for name in task_vars
+        if isinstance(name, str) and name.startswith(("box_", *ROLE_PREFIXES)) and name not in OWN_FACTS
+    ]
     values = {name: plain(templar.template(task_vars[name])) for name in names}
     return box_from_variables(str(task_vars["inventory_hostname"]), values)
 
@@ -37,7 +44,7 @@ def lock_path(task_vars: Mapping[str, Any]) -> Path | None:
 
 
 def lock_name(deployment: Deployment, catalog: Catalog) -> str | None:
-    """The deployment's model as the lock names it, `org/name` or `org/name@revision`; None for a directory."""
+    """The deployment's model as the lock names it, `org/name` or `org/name@revision`; None: a directory."""
     model = deployment.model
     entry = catalog.models.get(model.name) if model.name else None
     repo = model.repo or (entry.repo if entry else None)

@@ -1,4 +1,7 @@
-"""What is known of the world: cards, models, engines, images. Data files with their sources, and their loaders."""
+"""What is known of the world: cards, models, engines, images.
+
+Data files with their sources, and their loaders.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,13 @@ class Catalog:
 def load() -> Catalog:
     """The catalog of this installation."""
     entries, drafters = models.load()
-    return Catalog(cards.load(), {entry.id: entry for entry in entries}, drafters, images.load(),
-                   {"vllm": options.load_vllm()})
+    return Catalog(
+        cards.load(),
+        {entry.id: entry for entry in entries},
+        drafters,
+        images.load(),
+        {"vllm": options.load_vllm()},
+    )
 
 
 __all__ = ["CardKind", "Catalog", "Drafter", "Images", "ModelEntry", "OptionTable", "load"]

@@ -13,7 +13,10 @@ class UnreadableConfig(ValueError):
 
 @dataclass(frozen=True)
 class Attention:
-    """Softmax attention. layers: how many of the model's have it. window: tokens, None for all of the context."""
+    """Softmax attention.
+
+    layers: how many of the model's have it. window: tokens, None for all of the context.
+    """
 
     layers: int
     heads: int
@@ -37,7 +40,10 @@ class LinearAttention:
 
 @dataclass(frozen=True)
 class Experts:
-    """Mixture of experts. active: experts a token. intermediate: width of one; shared: width of the shared ones."""
+    """Mixture of experts.
+
+    active: experts a token. intermediate: width of one; shared: width of the shared ones.
+    """
 
     count: int
     active: int
@@ -49,9 +55,9 @@ class Experts:
 class Architecture:
     """A model's geometry.
 
-    name: class of config.json's `architectures`. context: native tokens (max_position_embeddings). tied: input
-    and output embeddings are one matrix. mtp_layers: draft layers in the checkpoint's own format. vision: it has
-    a vision tower. scaled: its config extends the context by YaRN.
+    name: class of config.json's `architectures`. context: native tokens (max_position_embeddings). tied:
+    input and output embeddings are one matrix. mtp_layers: draft layers in the checkpoint's own format.
+    vision: it has a vision tower. scaled: its config extends the context by YaRN.
     """
 
     name: str
@@ -115,6 +121,7 @@ class Architecture:
 _STATE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 #: Nothing real has more; a config that says more is a mistake, or means harm to who multiplies it.
 _LARGEST = 1 << 32
+_MOST_LAYERS = 4096
 
 
 def from_config(config: Mapping[str, Any]) -> Architecture:
@@ -125,14 +132,16 @@ def from_config(config: Mapping[str, Any]) -> Architecture:
     text = config.get("text_config")
     text = text if isinstance(text, Mapping) else config
     reader = _Reader(text, config)
-    layers, hidden, heads = reader.whole("num_hidden_layers"), reader.whole("hidden_size"), reader.heads()
+    layers, hidden, heads = reader.layers(), reader.whole("hidden_size"), reader.whole("num_attention_heads")
     kinds = reader.layer_kinds(layers)
     linear_layers = sum(kind == "linear_attention" for kind in kinds)
     sliding = sum(kind == "sliding_attention" for kind in kinds)
     full = layers - linear_layers - sliding
     experts = reader.experts()
     attention = Attention(
-        layers=full + sliding, heads=heads, kv_heads=reader.whole("num_key_value_heads", heads),
+        layers=full + sliding,
+        heads=heads,
+        kv_heads=reader.whole("num_key_value_heads", heads),
         head_dim=reader.whole("head_dim", hidden // heads or 1),
         window=reader.whole("sliding_window") if sliding and not full else None,
     )
@@ -140,10 +149,14 @@ def from_config(config: Mapping[str, Any]) -> Architecture:
     return Architecture(
         name=str(names[0]) if isinstance(names, list) and names else "",
         model_type=str(config.get("model_type") or text.get("model_type") or ""),
-        layers=layers, hidden=hidden, vocab=reader.whole("vocab_size"),
+        layers=layers,
+        hidden=hidden,
+        vocab=reader.whole("vocab_size"),
         intermediate=reader.whole("intermediate_size", 4 * hidden if experts else None),
-        attention=attention, context=reader.whole("max_position_embeddings"),
-        linear=reader.linear(linear_layers) if linear_layers else None, experts=experts,
+        attention=attention,
+        context=reader.whole("max_position_embeddings"),
+        linear=reader.linear(linear_layers) if linear_layers else None,
+        experts=experts,
         tied=bool(reader.get("tie_word_embeddings", False)),
         mtp_layers=reader.whole("mtp_num_hidden_layers", reader.whole("num_nextn_predict_layers", 0)),
         vision=isinstance(config.get("vision_config"), Mapping),
@@ -171,8 +184,11 @@ class _Reader:
             raise UnreadableConfig(f"config.json says {name}: {str(value)[:40]}")
         return value
 
-    def heads(self) -> int:
-        return self.whole("num_attention_heads")
+    def layers(self) -> int:
+        layers = self.whole("num_hidden_layers")
+        if layers > _MOST_LAYERS:
+            raise UnreadableConfig(f"config.json says num_hidden_layers: {layers}")
+        return layers
 
     def layer_kinds(self, layers: int) -> list[str]:
         kinds = self._text.get("layer_types")
@@ -187,11 +203,13 @@ class _Reader:
     def linear(self, layers: int) -> LinearAttention:
         name = str(self.get("mamba_ssm_dtype", "float32"))
         return LinearAttention(
-            layers=layers, key_heads=self.whole("linear_num_key_heads"),
+            layers=layers,
+            key_heads=self.whole("linear_num_key_heads"),
             value_heads=self.whole("linear_num_value_heads"),
             key_head_dim=self.whole("linear_key_head_dim"),
             value_head_dim=self.whole("linear_value_head_dim"),
-            conv_kernel=self.whole("linear_conv_kernel_dim"), state_bytes=_STATE_BYTES.get(name, 4),
+            conv_kernel=self.whole("linear_conv_kernel_dim"),
+            state_bytes=_STATE_BYTES.get(name, 4),
         )
 
     def experts(self) -> Experts | None:
@@ -201,6 +219,9 @@ class _Reader:
         intermediate = self.whole("moe_intermediate_size", self.whole("intermediate_size", 1))
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _LARGEST:
             raise UnreadableConfig(f"config.json says num_experts: {str(count)[:40]}")
-        return Experts(count=count, active=min(self.whole("num_experts_per_tok"), count),
-                       intermediate=intermediate,
-                       shared=self.whole("shared_expert_intermediate_size", 0))
+        return Experts(
+            count=count,
+            active=min(self.whole("num_experts_per_tok"), count),
+            intermediate=intermediate,
+            shared=self.whole("shared_expert_intermediate_size", 0),
+        )

@@ -19,9 +19,10 @@ SAME_MEMORY_MIB = 1024
 class CardKind:
     """A kind of card.
 
-    memory_mib, reserved_mib: of nvidia-smi. bandwidth_gbs: 10^9 bytes a second. tflops: dense 16-bit. power_*: W.
-    clock_*: highest, MHz. driver_branch: the first that knows it. open_modules_only: the proprietary kernel
-    modules do not drive it. unconfirmed: names of fields that no recording confirms. None is unknown.
+    memory_mib, reserved_mib: of nvidia-smi. bandwidth_gbs: 10^9 bytes a second. tflops: dense 16-bit.
+    power_*: W. clock_*: highest, MHz. driver_branch: the first that knows it. open_modules_only: the
+    proprietary kernel modules do not drive it. unconfirmed: names of fields that no recording confirms. None
+    is unknown.
     """
 
     id: str
@@ -55,7 +56,9 @@ class CardKind:
     @property
     def usable_mib(self) -> int:
         """Memory that programs get: total less what the driver reserves."""
-        return self.memory_mib - (self.reserved_mib if self.reserved_mib is not None else ASSUMED_RESERVED_MIB)
+        return self.memory_mib - (
+            self.reserved_mib if self.reserved_mib is not None else ASSUMED_RESERVED_MIB
+        )
 
 
 def load() -> tuple[CardKind, ...]:
@@ -66,14 +69,26 @@ def load() -> tuple[CardKind, ...]:
 def _kind(entry: Mapping[str, Any]) -> CardKind:
     power, clocks, pcie = entry["power_w"], entry["clocks_mhz"], entry["pcie"]
     return CardKind(
-        id=entry["id"], name=entry["names"][0], names=tuple(entry["names"]), pci=tuple(entry["pci"]),
-        generation=entry["generation"], compute_capability=entry["compute_capability"],
-        memory_mib=entry["memory_mib"], reserved_mib=entry["reserved_mib"],
-        bandwidth_gbs=entry["bandwidth_gbs"], tflops=entry["tflops"],
-        pcie_generation=pcie["generation"], pcie_width=pcie["width"], nvlink=entry["nvlink"],
-        power_default_w=power["default"], power_min_w=power["min"], power_max_w=power["max"],
-        clock_graphics_mhz=clocks["graphics"], clock_memory_mhz=clocks["memory"],
-        driver_branch=entry["driver_branch"], geforce=bool(entry.get("geforce")),
+        id=entry["id"],
+        name=entry["names"][0],
+        names=tuple(entry["names"]),
+        pci=tuple(entry["pci"]),
+        generation=entry["generation"],
+        compute_capability=entry["compute_capability"],
+        memory_mib=entry["memory_mib"],
+        reserved_mib=entry["reserved_mib"],
+        bandwidth_gbs=entry["bandwidth_gbs"],
+        tflops=entry["tflops"],
+        pcie_generation=pcie["generation"],
+        pcie_width=pcie["width"],
+        nvlink=entry["nvlink"],
+        power_default_w=power["default"],
+        power_min_w=power["min"],
+        power_max_w=power["max"],
+        clock_graphics_mhz=clocks["graphics"],
+        clock_memory_mhz=clocks["memory"],
+        driver_branch=entry["driver_branch"],
+        geforce=bool(entry.get("geforce")),
         open_modules_only=bool(entry.get("open_modules_only")),
         unconfirmed=tuple(entry.get("unconfirmed", ())),
     )
@@ -84,12 +99,15 @@ def _plain(name: str) -> str:
     return " ".join(bare.replace("-", " ").split())
 
 
-def recognise(kinds: Sequence[CardKind], name: str | None, pci_id: str,
-              memory_mib: int | None) -> CardKind | None:
-    """The kind of a card: by name and memory where a driver tells them, else by its PCI id. None: none of these.
+def recognise(
+    kinds: Sequence[CardKind], name: str | None, pci_id: str, memory_mib: int | None
+) -> CardKind | None:
+    """The kind of a card: by name and memory where a driver tells them, else by its PCI id.
 
-    A name is believed only with its memory: a card with a modified memory, or a cut-down relative that answers to
-    the same name, is another card to the planner.
+    None: none of these.
+
+    A name is believed only with its memory: a card with a modified memory, or a cut-down relative that
+    answers to the same name, is another card to the planner.
     """
     if name is not None:
         alike = [kind for kind in kinds if _plain(name) in {_plain(one) for one in kind.names}]

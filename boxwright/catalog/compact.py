@@ -3,8 +3,8 @@
     python -m boxwright.catalog.compact MANIFEST > boxwright/catalog/data/vllm.json
 
 The manifest is read from each release's real argument parser: per option the definition from a release on
-(`since`), or that it is gone (`absent`). The table drops what can be derived and keeps one entry a line, so that
-a new release is a small difference to review.
+(`since`), or that it is gone (`absent`). The table drops what can be derived and keeps one entry a line, so
+that a new release is a small difference to review.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 #: Parts of the manifest that say only in which releases a name is known.
-NAMES = ("attention_backends", "speculative_methods", "tool_parsers", "reasoning_parsers", "quantization", "env_vars")
+NAMES = (
+    "attention_backends",
+    "speculative_methods",
+    "tool_parsers",
+    "reasoning_parsers",
+    "quantization",
+    "env_vars",
+)
 
 
 def compact(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,7 +31,8 @@ def compact(manifest: Mapping[str, Any]) -> dict[str, Any]:
     table: dict[str, Any] = {"source": str(manifest["about"]), "releases": list(manifest["versions"])}
     table["options"] = {
         name.removeprefix("--"): [_form(form) for form in option["history"]]
-        for name, option in sorted(manifest["flags"].items()) if name.startswith("--")
+        for name, option in sorted(manifest["flags"].items())
+        if name.startswith("--")
     }
     for part in NAMES:
         table[part] = dict(sorted(manifest[part].items()))
@@ -33,7 +41,9 @@ def compact(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def _form(form: Mapping[str, Any]) -> dict[str, Any]:
     """One definition, without what says nothing (a default of null, one argument)."""
-    return {key: value for key, value in form.items() if value is not None and not (key == "nargs" and value == 1)}
+    return {
+        key: value for key, value in form.items() if value is not None and not (key == "nargs" and value == 1)
+    }
 
 
 def lines(table: Mapping[str, Any]) -> Iterator[str]:

@@ -9,7 +9,9 @@ from typing import Any
 
 from boxwright.catalog import reading
 
-_TAG = re.compile(r"v?(?P<release>\d+\.\d+\.\d+)(?P<post>(?:\.post|rc|\.dev)\d+)?(?P<rest>(?:-[A-Za-z0-9_.]+)*)")
+_TAG = re.compile(
+    r"v?(?P<release>\d+\.\d+\.\d+)(?P<post>(?:\.post|rc|\.dev)\d+)?(?P<rest>(?:-[A-Za-z0-9_.]+)*)"
+)
 #: Tags that are moved to another image while they keep their name.
 _MOVING = re.compile(r"(?:^|-)(latest|nightly|main|dev|edge)(?:-|$)")
 
@@ -19,8 +21,8 @@ class ImageInfo:
     """What is known of an image by its reference.
 
     repository: without registry, tag and digest. engine: None for an image that the catalog does not know.
-    release: `0.29.0`, None where the tag names none. cuda: None where unknown. problem: why there is no such tag.
-    moving: the tag is moved from image to image. compressed, unpacked: bytes, None where unknown.
+    release: `0.29.0`, None where the tag names none. cuda: None where unknown. problem: why there is no such
+    tag. moving: the tag is moved from image to image. compressed, unpacked: bytes, None where unknown.
     """
 
     reference: str
@@ -43,34 +45,51 @@ class Images:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._rules: Sequence[Mapping[str, Any]] = data["images"]
-        self._cuda = [(reading.version(entry["version"]), int(entry["driver_branch"])) for entry in data["cuda"]]
+        self._cuda = [
+            (reading.version(entry["version"]), int(entry["driver_branch"])) for entry in data["cuda"]
+        ]
 
     def driver_branch(self, cuda: str) -> int | None:
         """The first driver branch that runs images of a CUDA version."""
         wanted = reading.version(cuda)
-        return next((branch for version, branch in sorted(self._cuda, reverse=True) if version <= wanted), None)
+        return next(
+            (branch for version, branch in sorted(self._cuda, reverse=True) if version <= wanted), None
+        )
 
     def identify(self, reference: str) -> ImageInfo:
         """What a reference tells. Any registry in front of a known name is taken for a mirror of it."""
         repository, tag, digest = split(reference)
         rule = next((rule for rule in self._rules if _same_name(repository, rule["name"])), None)
-        moving = tag is None and digest is None or bool(tag and _MOVING.search(tag))
+        moving = (tag is None and digest is None) or bool(tag and _MOVING.search(tag))
         if rule is None:
             return ImageInfo(reference, repository, tag, digest, moving=moving)
-        known = {"engine": rule["engine"], "compressed": rule["bytes"]["compressed"],
-                 "unpacked": rule["bytes"]["unpacked"]}
+        known = {
+            "engine": rule["engine"],
+            "compressed": rule["bytes"]["compressed"],
+            "unpacked": rule["bytes"]["unpacked"],
+        }
         found = _TAG.fullmatch(tag or "")
         if not found:
             return ImageInfo(reference, repository, tag, digest, moving=moving, **known)
         release = found.group("release")
         cuda, variant, problem = _cuda_of(rule, release, found.group("rest"))
         capability = _latest(rule["minimum_compute_capability"], release)
-        return ImageInfo(reference, repository, tag, digest, release=release, cuda=cuda, variant=variant,
-                         minimum_capability=capability["capability"] if capability else None,
-                         moving=moving, problem=problem, **known)
+        return ImageInfo(
+            reference,
+            repository,
+            tag,
+            digest,
+            release=release,
+            cuda=cuda,
+            variant=variant,
+            minimum_capability=capability["capability"] if capability else None,
+            moving=moving,
+            problem=problem,
+            **known,
+        )
 
     def variant(self, reference: str, cuda_major: int) -> str | None:
-        """The reference of the same release built for another CUDA major version, None where there is none."""
+        """The reference of the same release built for another CUDA major version, None: there is none."""
         info = self.identify(reference)
         rule = next((rule for rule in self._rules if _same_name(info.repository, rule["name"])), None)
         if rule is None or info.release is None or info.tag is None:
@@ -79,9 +98,16 @@ class Images:
         plain = _latest(rule["plain"], info.release)
         if plain and reading.version(plain["cuda"])[0] == cuda_major:
             return base
-        return next((f"{base}-{one['suffix']}" for one in rule["variants"]
-                     if one["cuda"] and reading.version(one["cuda"])[0] == cuda_major
-                     and _within(info.release, one)), None)
+        return next(
+            (
+                f"{base}-{one['suffix']}"
+                for one in rule["variants"]
+                if one["cuda"]
+                and reading.version(one["cuda"])[0] == cuda_major
+                and _within(info.release, one)
+            ),
+            None,
+        )
 
 
 def load() -> Images:
@@ -110,8 +136,9 @@ def _latest(entries: Sequence[Mapping[str, Any]], release: str) -> Mapping[str, 
 
 def _within(release: str, entry: Mapping[str, Any]) -> bool:
     at = reading.version(release)
-    return reading.version(entry["since"]) <= at and (entry["until"] is None
-                                                      or at <= reading.version(entry["until"]))
+    return reading.version(entry["since"]) <= at and (
+        entry["until"] is None or at <= reading.version(entry["until"])
+    )
 
 
 def _cuda_of(rule: Mapping[str, Any], release: str, rest: str) -> tuple[str | None, str | None, str | None]:
@@ -127,6 +154,8 @@ def _cuda_of(rule: Mapping[str, Any], release: str, rest: str) -> tuple[str | No
         problem = None
         if not _within(release, variant):
             last = f" to {variant['until']}" if variant["until"] else ""
-            problem = f"tags that end in -{part} exist from release {variant['since']}{last}, not for {release}"
+            problem = (
+                f"tags that end in -{part} exist from release {variant['since']}{last}, not for {release}"
+            )
         return variant["cuda"] or cuda, part, problem
     return cuda, None, None

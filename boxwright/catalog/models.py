@@ -14,8 +14,9 @@ from boxwright.catalog.architecture import Architecture, Attention, Experts, Lin
 class Weights:
     """A checkpoint's numbers.
 
-    format: bf16, fp8, awq, compressed-tensors, gptq, nvfp4. bits: of a weight of the body. bytes: of the files,
-    None where never published; about: a published round number. streamed: bytes that one decoding step reads.
+    format: bf16, fp8, awq, compressed-tensors, gptq, nvfp4. bits: of a weight of the body. bytes: of the
+    files, None where never published; about: a published round number. streamed: bytes that one decoding step
+    reads.
     """
 
     format: str
@@ -44,9 +45,9 @@ class Drafter:
 class ModelEntry:
     """A model of the catalog.
 
-    since: engine -> first release that knows its architecture. tool_parsers: (first release, name), newest first.
-    mtp: whether the checkpoint has its draft layer, None where unknown, with mtp_bytes. gate_*: what a new
-    release is asked, and what its answer must match.
+    since: engine -> first release that knows its architecture. tool_parsers: (first release, name), newest
+    first. mtp: whether the checkpoint has its draft layer, None where unknown, with mtp_bytes. gate_*: what a
+    new release is asked, and what its answer must match.
     """
 
     id: str
@@ -81,17 +82,26 @@ def load() -> tuple[tuple[ModelEntry, ...], tuple[Drafter, ...]]:
 def _model(entry: Mapping[str, Any]) -> ModelEntry:
     weights, mtp, gate = entry["weights"], entry["mtp"], entry["gate"]
     return ModelEntry(
-        id=entry["id"], repo=entry["repo"], title=entry["title"],
+        id=entry["id"],
+        repo=entry["repo"],
+        title=entry["title"],
         architecture=_architecture(entry["architecture"]),
-        weights=Weights(weights["format"], weights["bits"], weights["bytes"], weights.get("bytes_about"),
-                        weights.get("group_size"), weights.get("streamed")),
+        weights=Weights(
+            weights["format"],
+            weights["bits"],
+            weights["bytes"],
+            weights.get("bytes_about"),
+            weights.get("group_size"),
+            weights.get("streamed"),
+        ),
         since=entry["since"],
         tool_parsers=tuple((one["since"], one["name"]) for one in entry["parsers"]["tool"]),
         reasoning_parser=entry["parsers"]["reasoning"],
         mtp={"none": False, "unknown": None}.get(mtp, True) if isinstance(mtp, str) else True,
         mtp_bytes=mtp["bytes"] if isinstance(mtp, Mapping) else 0,
         vision_bytes=entry.get("vision_bytes", 0),
-        gate_prompt=gate["prompt"], gate_expect=gate["expect"],
+        gate_prompt=gate["prompt"],
+        gate_expect=gate["expect"],
         unconfirmed=bool(entry.get("repo_unconfirmed")),
     )
 
@@ -99,13 +109,21 @@ def _model(entry: Mapping[str, Any]) -> ModelEntry:
 def _architecture(entry: Mapping[str, Any]) -> Architecture:
     plain = {key: value for key, value in entry.items() if key not in ("attention", "linear", "experts")}
     return Architecture(
-        **plain, attention=Attention(**entry["attention"]),
+        **plain,
+        attention=Attention(**entry["attention"]),
         linear=LinearAttention(**entry["linear"]) if entry.get("linear") else None,
         experts=Experts(**entry["experts"]) if entry.get("experts") else None,
     )
 
 
 def _drafter(entry: Mapping[str, Any]) -> Drafter:
-    return Drafter(id=entry["id"], repo=entry["repo"], targets=tuple(entry["for"]), method=entry["method"],
-                   bytes=entry["bytes"], tokens=entry["tokens"],
-                   attention=Attention(**entry["attention"]), since=entry["since"])
+    return Drafter(
+        id=entry["id"],
+        repo=entry["repo"],
+        targets=tuple(entry["for"]),
+        method=entry["method"],
+        bytes=entry["bytes"],
+        tokens=entry["tokens"],
+        attention=Attention(**entry["attention"]),
+        since=entry["since"],
+    )

@@ -9,10 +9,15 @@ from typing import Any
 
 from boxwright.catalog import reading
 
+#: The parser's type of an option that is switched on by --X and off by --no-X.
+SWITCH = "bool (--x/--no-x)"
+
 
 @dataclass(frozen=True)
 class Option:
-    """One option in one release. name: without dashes. type: as the parser has it. choices: None for any value.
+    """One option in one release.
+
+    name: without dashes. type: as the parser has it. choices: None for any value.
 
     negation: the option that switches it off, None where there is none. many: it takes several values.
     """
@@ -26,7 +31,7 @@ class Option:
     @property
     def is_switch(self) -> bool:
         """Whether it takes no value."""
-        return self.type in ("store_true", "bool (--x/--no-x)")
+        return self.type in ("store_true", SWITCH)
 
 
 class OptionTable:
@@ -37,7 +42,8 @@ class OptionTable:
         self._place = {release: place for place, release in enumerate(self.releases)}
         self._options: Mapping[str, Sequence[Mapping[str, Any]]] = data["options"]
         self._names: Mapping[str, Mapping[str, Sequence[Sequence[str]]]] = {
-            part: data[part] for part in data if part not in ("source", "releases", "options")}
+            part: data[part] for part in data if part not in ("source", "releases", "options")
+        }
 
     def nearest(self, release: str | None) -> tuple[str, bool]:
         """The release whose table stands for another, and whether it is that very one.
@@ -65,8 +71,13 @@ class OptionTable:
         if form is None:
             return None
         choices = form.get("choices")
-        return Option(canonical, str(form.get("type", "str")), tuple(choices) if choices else None,
-                      self._negation(canonical, form), form.get("nargs") in ("+", "*"))
+        return Option(
+            canonical,
+            str(form.get("type", "str")),
+            tuple(str(choice) for choice in choices if choice is not None) if choices else None,
+            self._negation(canonical, form),
+            form.get("nargs") in ("+", "*"),
+        )
 
     def canonical(self, name: str, release: str) -> str | None:
         """The option that a name or an alias means in a release, None for none."""
@@ -76,7 +87,10 @@ class OptionTable:
             form = self._form(known, release)
             if form and name in {alias.lstrip("-") for alias in form.get("aliases", ())}:
                 return known
-        return None
+        # The parser takes --no-X of every switch X, though newer releases list another negation beside it.
+        plain = name.removeprefix("no-")
+        form = self._form(plain, release) if plain != name else None
+        return plain if form and form.get("type") == SWITCH else None
 
     def exists_in(self, name: str) -> tuple[str, ...]:
         """The releases that have an option (by its own name or an alias), oldest first."""
@@ -87,9 +101,11 @@ class OptionTable:
     def known(self, part: str, name: str) -> tuple[str, ...]:
         """The releases that know a name of a part (`tool_parsers`, `env_vars`, `attention_backends`, …)."""
         ranges = self._names.get(part, {}).get(name, ())
-        return tuple(release for release in self.releases
-                     if any(self._place[first] <= self._place[release] <= self._place[last]
-                            for first, last in ranges))
+        return tuple(
+            release
+            for release in self.releases
+            if any(self._place[first] <= self._place[release] <= self._place[last] for first, last in ranges)
+        )
 
     def part(self, part: str, release: str) -> tuple[str, ...]:
         """The names of a part in a release."""
@@ -103,10 +119,7 @@ class OptionTable:
         return None if latest is None or latest.get("absent") else latest
 
     def _negation(self, name: str, form: Mapping[str, Any]) -> str | None:
-        if form.get("type") != "bool (--x/--no-x)":
-            return None
-        # The parser itself makes --no-X of every --X of this type; newer releases list another alias beside it.
-        return f"no-{name}"
+        return f"no-{name}" if form.get("type") == SWITCH else None
 
 
 def load_vllm() -> OptionTable:

@@ -18,7 +18,7 @@ def text(name: str) -> str:
 
 def yaml_file(name: str) -> Any:
     """A YAML data file."""
-    return yaml.load(text(name), Loader=_LOADER)  # noqa: S506  # a safe loader, in C where libyaml is there
+    return yaml.load(text(name), Loader=_LOADER)  # a safe loader, in C where libyaml is there
 
 
 def names(folder: str, ending: str) -> list[str]:

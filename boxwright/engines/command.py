@@ -13,8 +13,8 @@ MODEL_PATH = "/model"
 class OptionProblem:
     """An option, value or variable that the release does not take.
 
-    rule: which kind of problem (a rule's id). path: below the deployment, `extra_args.swap-space`. sure: false
-    where the release's own table is not known.
+    rule: which kind of problem (a rule's id). path: below the deployment, `extra_args.swap-space`. sure:
+    false where the release's own table is not known.
     """
 
     rule: str

@@ -13,8 +13,8 @@ class Settings:
     """The numbers of one deployment.
 
     release: whose option table is used; exact: it is the image's own. context: None where it is left to the
-    engine (`auto`). kv_bytes: of one number of the cache. utilization: None with pool_bytes. draft_method: none,
-    mtp, dflash2 or ngram. eager: CUDA graphs are off.
+    engine (`auto`). kv_bytes: of one number of the cache. utilization: None with pool_bytes. draft_method:
+    none, mtp, dflash2 or ngram. eager: CUDA graphs are off.
     """
 
     release: str

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from boxwright.catalog import Drafter, ModelEntry, OptionTable
 from boxwright.engines.command import MODEL_PATH, Command, OptionProblem
-from boxwright.engines.vllm_options import Checked, Checker, merged
 from boxwright.engines.settings import Settings, newer
+from boxwright.engines.vllm_options import Checked, Checker, merged, unsafe
 from boxwright.spec.box import Deployment
 
 #: Where the container has the draft model's directory.
@@ -25,7 +25,10 @@ BACKEND_OPTION_SINCE = "0.13.0"
 
 @dataclass(frozen=True)
 class Request:
-    """What a command is made of. context: tokens, None to let the engine choose. peer_to_peer: between the cards."""
+    """What a command is made of.
+
+    context: tokens, None to let the engine choose. peer_to_peer: between the cards.
+    """
 
     deployment: Deployment
     settings: Settings
@@ -59,7 +62,8 @@ def command(request: Request) -> Command:
     _speculation(own, request)
     _parsers(own, request)
     extra, env = _extra(checker, request)
-    if not request.peer_to_peer and settings.tensor_parallel > 1 and "--disable-custom-all-reduce" not in extra.argv:
+    copies = request.peer_to_peer or deployment.env.get("NCCL_P2P_DISABLE") == "0"
+    if not copies and settings.tensor_parallel > 1 and "--disable-custom-all-reduce" not in extra.argv:
         own.switch("disable-custom-all-reduce")
     argv = ("vllm", "serve", MODEL_PATH, *own.argv, *extra.argv)
     return Command(argv, env.env, (*own.problems, *merged((extra, env))))
@@ -79,18 +83,27 @@ class _Writer:
         if known is None:
             have = self._checker.table.exists_in(option)
             since = f"since vLLM {have[0]}" if have else "in no release of vLLM"
-            self._refuse(key, "option-not-yet", f"{key} needs the option {option}, which exists {since}; the "
-                         f"image has {self._checker.release}",
-                         (f"an image of vLLM {have[0]} or newer" if have else "another image",
-                          f"leave {key} out"))
+            self._refuse(
+                key,
+                "option-not-yet",
+                f"{key} needs the option {option}, which exists {since}; the "
+                f"image has {self._checker.release}",
+                (f"an image of vLLM {have[0]} or newer" if have else "another image", f"leave {key} out"),
+            )
             return
         if known.choices and not known.many and value not in known.choices:
-            self._refuse(key, "option-value", f"vLLM {self._checker.release} knows no {option} {value}",
-                         ("one of " + ", ".join(known.choices),))
+            self._refuse(
+                key,
+                "option-value",
+                f"vLLM {self._checker.release} knows no {option} {value}",
+                ("one of " + ", ".join(known.choices),),
+            )
             return
-        if value.startswith("-") and not value[1:].isdigit():
-            self._refuse(key or "name", "option-value", f"{value[:60]!r} would be taken for an option, since it "
-                         "begins with a dash", ("a name that begins with a letter",))
+        harm = unsafe(value)
+        if harm:
+            self._refuse(
+                key or "name", "option-value", f"the value {value[:60]!r} {harm}", ("write it plainly",)
+            )
             return
         self.argv += [f"--{option}", value]
 
@@ -112,16 +125,18 @@ def _context(own: _Writer, request: Request) -> None:
 
 def _caching(own: _Writer, request: Request) -> None:
     if request.deployment.prefix_caching is not None:
-        own.switch("enable-prefix-caching" if request.deployment.prefix_caching
-                   else "no-enable-prefix-caching")
+        own.switch(
+            "enable-prefix-caching" if request.deployment.prefix_caching else "no-enable-prefix-caching"
+        )
 
 
 def _speculation(own: _Writer, request: Request) -> None:
     settings = request.settings
     if settings.draft_method == "none" or not settings.draft_tokens:
         return
-    config: dict[str, object] = {"method": "dflash" if settings.draft_method == "dflash2"
-                                 else settings.draft_method}
+    config: dict[str, object] = {
+        "method": "dflash" if settings.draft_method == "dflash2" else settings.draft_method
+    }
     if settings.draft_method == "dflash2":
         config["model"] = DRAFTER_PATH
     if settings.draft_method == "ngram":

@@ -20,6 +20,16 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def unsafe(text: str) -> str | None:
+    """Why a text cannot be an argument's value, None when it can: an option by its dash, or not printable."""
+    if text.startswith("-") and not _NUMBER.fullmatch(text):
+        return "would be taken for an option, since it begins with a dash"
+    return "has control characters in it" if _CONTROL.search(text) else None
+
+
 @cache
 def notes() -> Mapping[str, Any]:
     """Ways out, and which keys of a deployment write which options."""
@@ -48,9 +58,10 @@ class Checker:
         """The arguments of extra_args."""
         checked = Checked()
         for raw, value in given.items():
-            name = str(raw).lstrip("-").replace("_", "-")
             path = f"extra_args.{raw}"
-            base = name.partition(".")[0]
+            head, dot, key = str(raw).lstrip("-").partition(".")
+            base = head.replace("_", "-")
+            name = base + dot + key
             problem = self._unusable(base, path)
             if problem:
                 checked.problems.append(problem)
@@ -89,9 +100,11 @@ class Checker:
         key = declared.get(canonical) or declared.get(name.removeprefix("no-"))
         if key:
             return OptionProblem(
-                "option-is-declared", path,
+                "option-is-declared",
+                path,
                 f"the option {name} is written by the plan, from the deployment's {key}",
-                (f"set {key} instead",))
+                (f"set {key} instead",),
+            )
         return None
 
     def _absent(self, name: str, path: str) -> OptionProblem:
@@ -102,18 +115,29 @@ class Checker:
             like = get_close_matches(name, self.table.names(), 1, 0.75)
             guess = (f"did you mean {like[0]}?",) if like else ()
             return OptionProblem(
-                "option-in-no-release", path,
-                f"no release of vLLM from {self.table.releases[0]} to {self.table.releases[-1]} has an option "
-                f"{name}", ways or guess or ("leave it out",))
+                "option-in-no-release",
+                path,
+                f"no release of vLLM from {self.table.releases[0]} to {self.table.releases[-1]} has an "
+                f"option "
+                f"{name}",
+                ways or guess or ("leave it out",),
+            )
         if self.table.releases.index(have[0]) > self.table.releases.index(self.release):
             return OptionProblem(
-                "option-not-yet", path,
+                "option-not-yet",
+                path,
                 f"the option {name} exists since vLLM {have[0]}; the image has {self.release}",
-                (*ways, f"an image of vLLM {have[0]} or newer", "leave it out"), sure=self.exact)
+                (*ways, f"an image of vLLM {have[0]} or newer", "leave it out"),
+                sure=self.exact,
+            )
         return OptionProblem(
-            "option-removed", path,
-            f"vLLM has no option {name} any more since the release after {have[-1]}; the image has {self.release}",
-            ways or ("leave it out",), sure=self.exact)
+            "option-removed",
+            path,
+            f"vLLM has no option {name} any more since the release after {have[-1]}; the image has "
+            f"{self.release}",
+            ways or ("leave it out",),
+            sure=self.exact,
+        )
 
     def _argument(self, name: str, option: Option, value: object, path: str) -> list[str] | OptionProblem:
         flag = f"--{name}"
@@ -147,18 +171,23 @@ class Checker:
         return [f"--{option.negation}"]
 
     def _value(self, name: str, option: Option, text: str, path: str) -> OptionProblem | None:
-        if text.startswith("-") and not _NUMBER.fullmatch(text):
-            return _wrong(path, name, "would be taken for an option, since it begins with a dash", option)
-        if any(ord(character) < 32 or ord(character) == 127 for character in text):
-            return _wrong(path, name, "has control characters in it", option)
+        harm = unsafe(text)
+        if harm:
+            return _wrong(path, name, harm, option)
         kind = option.type.removeprefix("optional ")
         if option.choices and not option.many and text not in option.choices:
             return OptionProblem(
-                "option-value", path, f"{name} in vLLM {self.release} knows no {text[:60]!r}",
-                ("one of " + ", ".join(option.choices),), sure=self.exact)
-        if kind == "int" and not re.fullmatch(r"-?\d+", text) or \
-                kind == "float" and not _NUMBER.fullmatch(text) or \
-                kind.startswith("human_readable_int") and not (_HUMAN.fullmatch(text) or text == "auto"):
+                "option-value",
+                path,
+                f"{name} in vLLM {self.release} knows no {text[:60]!r}",
+                ("one of " + ", ".join(option.choices),),
+                sure=self.exact,
+            )
+        if (
+            (kind == "int" and not re.fullmatch(r"-?\d+", text))
+            or (kind == "float" and not _NUMBER.fullmatch(text))
+            or (kind.startswith("human_readable_int") and not (_HUMAN.fullmatch(text) or text == "auto"))
+        ):
             return _wrong(path, name, "takes a number", option)
         if kind == "loads" and "." not in name and not _parses(text):
             return _wrong(path, name, "takes JSON, or a mapping", option)
@@ -167,29 +196,48 @@ class Checker:
     def _variable(self, name: str, value: str) -> OptionProblem | None:
         path = f"env.{name}"
         if not _VARIABLE.fullmatch(name):
-            return OptionProblem("variable-name", path, f"{name[:60]!r} is no name of an environment variable",
-                                 ("letters, digits and underscores, no digit first",))
-        if any(ord(character) < 32 or ord(character) == 127 for character in value):
-            return OptionProblem("variable-name", path, f"the value of {name} has control characters in it",
-                                 ("write it on one line",))
+            return OptionProblem(
+                "variable-name",
+                path,
+                f"{name[:60]!r} is no name of an environment variable",
+                ("letters, digits and underscores, no digit first",),
+            )
+        if _CONTROL.search(value):
+            return OptionProblem(
+                "variable-name",
+                path,
+                f"the value of {name} has control characters in it",
+                ("write it on one line",),
+            )
         if _SECRET.search(name.upper()):
             return OptionProblem(
-                "secret-in-environment", path,
+                "secret-in-environment",
+                path,
                 f"{name} would be a secret in the unit and in `docker inspect`",
-                ("api_key: … for the endpoint's key", "box_hub: {token: …} for the hub's"))
+                ("api_key: … for the endpoint's key", "box_hub: {token: …} for the hub's"),
+            )
         if not name.startswith("VLLM_"):
             return None
         have = self.table.known("env_vars", name)
         ways = tuple(notes()["environment"].get(name, ()))
         if not have:
-            return OptionProblem("variable-unknown", path, f"no release of vLLM that was read knows {name}: it "
-                                 "would be ignored without a word", ways or ("leave it out",), sure=False)
+            return OptionProblem(
+                "variable-unknown",
+                path,
+                f"no release of vLLM that was read knows {name}: it would be ignored without a word",
+                ways or ("leave it out",),
+                sure=False,
+            )
         if self.release not in have:
             late = self.table.releases.index(have[-1]) < self.table.releases.index(self.release)
             when = f"until {have[-1]}" if late else f"since {have[0]}"
-            return OptionProblem("variable-removed" if late else "variable-not-yet", path,
-                                 f"vLLM read {name} {when}; {self.release} ignores it without a word",
-                                 ways or ("leave it out",), sure=self.exact)
+            return OptionProblem(
+                "variable-removed" if late else "variable-not-yet",
+                path,
+                f"vLLM read {name} {when}; {self.release} ignores it without a word",
+                ways or ("leave it out",),
+                sure=self.exact,
+            )
         return None
 
 

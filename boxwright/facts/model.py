@@ -23,7 +23,10 @@ DRIVER_STATES = ("absent", "installed", "loaded", "mismatch", "no-devices", "nou
 
 @dataclass(frozen=True)
 class OperatingSystem:
-    """The distribution. id, version_id, codename: of /etc/os-release. architecture: `x86_64`, as uname has it."""
+    """The distribution.
+
+    id, version_id, codename: of /etc/os-release. architecture: `x86_64`, as uname has it.
+    """
 
     id: str
     version_id: str
@@ -255,7 +258,8 @@ class Release:
 class HostFacts:
     """All that one trip to a host tells.
 
-    host: its name. addresses: its own, those of the default route first. recorded: False when planned from cards.
+    host: its name. addresses: its own, those of the default route first. recorded: False when planned from
+    cards.
     """
 
     host: str

@@ -76,19 +76,32 @@ def _processor(cpuinfo: str) -> str:
 
 def _filesystem(one: Mapping[str, Any]) -> Filesystem:
     return Filesystem(
-        path=str(one.get("path", "")), mount=str(one.get("mount", "")), device=str(one.get("device", "")),
-        size=int(one.get("size") or 0), available=int(one.get("available") or 0),
+        path=str(one.get("path", "")),
+        mount=str(one.get("mount", "")),
+        device=str(one.get("device", "")),
+        size=_whole(one.get("size")),
+        available=_whole(one.get("available")),
         read_only=bool(one.get("read_only")),
     )
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _listeners(data: Raw) -> tuple[Listener, ...]:
     containers: Sequence[tuple[int, str]] = published_ports(data)
     names = dict(containers)
-    return tuple(Listener(one.port, one.address, one.process, names.get(one.port))
-                 for one in linux_texts.sockets(data.command("sockets").stdout))
+    return tuple(
+        Listener(one.port, one.address, one.process, names.get(one.port))
+        for one in linux_texts.sockets(data.command("sockets").stdout)
+    )
 
 
 def _release(one: Mapping[str, Any]) -> Release:
-    return Release(str(one.get("deployment", "")), str(one.get("id", "")), bool(one.get("current")),
-                   json_object(one.get("record")))
+    return Release(
+        str(one.get("deployment", "")),
+        str(one.get("id", "")),
+        bool(one.get("current")),
+        json_object(one.get("record")),
+    )

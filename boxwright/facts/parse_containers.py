@@ -35,7 +35,9 @@ def docker(data: Raw) -> Docker:
     listed = data.command("cdi").stdout.splitlines()
     runtimes = info.get("Runtimes")
     return Docker(
-        version=version, package=package, running=bool(info),
+        version=version,
+        package=package,
+        running=bool(info),
         data_root=str(info.get("DockerRootDir") or _declared_root(data) or "/var/lib/docker"),
         cgroup_driver=str(info["CgroupDriver"]) if info.get("CgroupDriver") else None,
         cdi=bool(info.get("CDISpecDirs")),
@@ -81,7 +83,8 @@ def _image(one: Mapping[str, Any]) -> Image:
         present=bool(one.get("present")),
         size=size if isinstance(size, int) else None,
         env={str(name): str(text) for name, text in environment.items()}
-        if isinstance(environment, Mapping) else {},
+        if isinstance(environment, Mapping)
+        else {},
         error=str(one["error"]) if one.get("error") else None,
         detail=str(one.get("detail") or ""),
     )

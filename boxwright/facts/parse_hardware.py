@@ -12,8 +12,14 @@ from boxwright.facts.raw import Raw
 
 #: Packages whose version is the driver's, most telling first (names: NVIDIA's repositories, Debian, Ubuntu).
 DRIVER_PACKAGES = (
-    "nvidia-driver-cuda", "libnvidia-ml1", "libcuda1", "nvidia-driver", "nvidia-kernel-open-dkms",
-    "nvidia-kernel-dkms", "nvidia-open", "cuda-drivers",
+    "nvidia-driver-cuda",
+    "libnvidia-ml1",
+    "libcuda1",
+    "nvidia-driver",
+    "nvidia-kernel-open-dkms",
+    "nvidia-kernel-dkms",
+    "nvidia-open",
+    "cuda-drivers",
 )
 _BRANCHED = re.compile(r"(libnvidia-compute|nvidia-utils|nvidia-driver|nvidia-headless)-\d+(-server|-open)*")
 _KEPT = re.compile(r"nvidia|libcuda|^cuda-|^linux-headers-|^dkms$")
@@ -41,31 +47,60 @@ def _fields(data: Raw) -> Sequence[str]:
     return [str(name) for name in fields] if isinstance(fields, list) else nvidia_smi.CARD_FIELDS
 
 
-def _card(bus: str, row: Mapping[str, str | None], device: Mapping[str, Any],
-          links: Mapping[int, Sequence[str]]) -> Card:
+def _card(
+    bus: str, row: Mapping[str, str | None], device: Mapping[str, Any], links: Mapping[int, Sequence[str]]
+) -> Card:
     whole, number = nvidia_smi.whole, nvidia_smi.number
     index = whole(row.get("index")) or 0
     return Card(
-        index=index, pci_bus=bus, pci_id=_pci_id(device), uuid=row.get("uuid"), name=row.get("name"),
-        memory_total_mib=whole(row.get("memory.total")), memory_reserved_mib=whole(row.get("memory.reserved")),
-        memory_used_mib=whole(row.get("memory.used")), compute_capability=row.get("compute_cap"),
+        index=index,
+        pci_bus=bus,
+        pci_id=_pci_id(device),
+        uuid=row.get("uuid"),
+        name=row.get("name"),
+        memory_total_mib=whole(row.get("memory.total")),
+        memory_reserved_mib=whole(row.get("memory.reserved")),
+        memory_used_mib=whole(row.get("memory.used")),
+        compute_capability=row.get("compute_cap"),
         persistence=nvidia_smi.enabled(row.get("persistence_mode")),
-        clocks=Clocks(whole(row.get("clocks.current.graphics")), whole(row.get("clocks.max.graphics")),
-                      whole(row.get("clocks.current.memory")), whole(row.get("clocks.max.memory"))),
-        power=Power(number(row.get("power.limit")), number(row.get("power.default_limit")),
-                    number(row.get("power.min_limit")), number(row.get("power.max_limit"))),
-        link=Link(whole(row.get("pcie.link.gen.current")), whole(row.get("pcie.link.gen.max")),
-                  whole(row.get("pcie.link.width.current")), whole(row.get("pcie.link.width.max"))),
-        numa_node=_numa(device), topology=tuple(links.get(index, ())), kernel_driver=_holder(device),
+        clocks=Clocks(
+            whole(row.get("clocks.current.graphics")),
+            whole(row.get("clocks.max.graphics")),
+            whole(row.get("clocks.current.memory")),
+            whole(row.get("clocks.max.memory")),
+        ),
+        power=Power(
+            number(row.get("power.limit")),
+            number(row.get("power.default_limit")),
+            number(row.get("power.min_limit")),
+            number(row.get("power.max_limit")),
+        ),
+        link=Link(
+            whole(row.get("pcie.link.gen.current")),
+            whole(row.get("pcie.link.gen.max")),
+            whole(row.get("pcie.link.width.current")),
+            whole(row.get("pcie.link.width.max")),
+        ),
+        numa_node=_numa(device),
+        topology=tuple(links.get(index, ())),
+        kernel_driver=_holder(device),
         mig=nvidia_smi.enabled(row.get("mig.mode.current")),
     )
 
 
 def _silent(index: int, bus: str, device: Mapping[str, Any], lost: bool) -> Card:
-    width, max_width = (nvidia_smi.whole(str(device.get(name) or ""))
-                        for name in ("current_link_width", "max_link_width"))
-    return Card(index=index, pci_bus=bus, pci_id=_pci_id(device), link=Link(width=width, max_width=max_width),
-                numa_node=_numa(device), kernel_driver=_holder(device), lost=lost)
+    width, max_width = (
+        nvidia_smi.whole(str(device.get(name) or "")) for name in ("current_link_width", "max_link_width")
+    )
+    return Card(
+        index=index,
+        pci_bus=bus,
+        pci_id=_pci_id(device),
+        link=Link(width=width, max_width=max_width),
+        numa_node=_numa(device),
+        kernel_driver=_holder(device),
+        lost=lost,
+    )
 
 
 def _pci_id(device: Mapping[str, Any]) -> str:
@@ -95,15 +130,21 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
     library = nvidia_smi.library_version(answer.text) or _smi_version(data)
     state = _state(said, installed, loaded, library, nouveau)
     return Driver(
-        state=state, installed_version=installed, loaded_version=loaded, library_version=library,
+        state=state,
+        installed_version=installed,
+        loaded_version=loaded,
+        library_version=library,
         cuda=nvidia_smi.cuda_version(data.command("smi-version").text),
         flavor=flavor or linux_texts.module_flavor(module.get("license", "")),
         packages={name: version for name, version in packages.items() if _KEPT.search(name)},
         held=tuple(sorted(set(linux_texts.names(data.command("holds").stdout)) & set(packages))),
-        nouveau=nouveau, dkms=data.command("dkms").stdout.strip(),
+        nouveau=nouveau,
+        dkms=data.command("dkms").stdout.strip(),
         kernel_headers=bool(data.get("headers")),
         secure_boot=_secure_boot(data),
-        problem=answer.text[:500] if said == "lost" or state in ("failed", "mismatch", "no-devices") else None,
+        problem=answer.text[:500]
+        if said == "lost" or state in ("failed", "mismatch", "no-devices")
+        else None,
     )
 
 
@@ -141,5 +182,6 @@ def _secure_boot(data: Raw) -> bool | None:
     hexadecimal = data.get("secure_boot")
     if not data.get("efi"):
         return False
-    return linux_texts.secure_boot(hexadecimal if isinstance(hexadecimal, str) else None,
-                                   data.command("mokutil").text)
+    return linux_texts.secure_boot(
+        hexadecimal if isinstance(hexadecimal, str) else None, data.command("mokutil").text
+    )

@@ -27,10 +27,12 @@ def _model(one: Mapping[str, Any]) -> ModelFiles:
         revision=str(revision) if revision else None,
         directory=str(one["directory"]) if one.get("directory") else None,
         files=tuple(_file(entry, record) for entry in listed if isinstance(entry, Mapping))
-        if isinstance(listed, list) else (),
+        if isinstance(listed, list)
+        else (),
         config=config if isinstance(config, Mapping) else None,
         tensors=tuple(_group(group) for group in tensors if isinstance(group, Mapping))
-        if isinstance(tensors, list) else None,
+        if isinstance(tensors, list)
+        else None,
         complete=bool(record),
         error=str(one["error"]) if one.get("error") else None,
         detail=str(one.get("detail") or ""),
@@ -57,5 +59,9 @@ def _file(entry: Mapping[str, Any], record: Mapping[str, str | None]) -> File:
 
 def _group(group: Mapping[str, Any]) -> TensorGroup:
     count, size = group.get("count"), group.get("bytes")
-    return TensorGroup(str(group.get("name", "")), count if isinstance(count, int) else 0,
-                       size if isinstance(size, int) else 0, str(group.get("dtype", "")))
+    return TensorGroup(
+        str(group.get("name", "")),
+        count if isinstance(count, int) else 0,
+        size if isinstance(size, int) else 0,
+        str(group.get("dtype", "")),
+    )

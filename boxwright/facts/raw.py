@@ -55,5 +55,6 @@ class Raw:
         if not isinstance(found, Mapping):
             return Command(-1, "", "")
         rc = found.get("rc")
-        return Command(rc if isinstance(rc, int) else -1, str(found.get("stdout") or ""),
-                       str(found.get("stderr") or ""))
+        return Command(
+            rc if isinstance(rc, int) else -1, str(found.get("stdout") or ""), str(found.get("stderr") or "")
+        )

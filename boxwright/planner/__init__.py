@@ -1,4 +1,7 @@
-"""The plan: does it fit, will it start, what will change. Pure: declaration, facts and catalog in, plan out."""
+"""The plan: does it fit, will it start, what will change.
+
+Pure: declaration, facts and catalog in, plan out.
+"""
 
 from __future__ import annotations
 

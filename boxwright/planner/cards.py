@@ -53,21 +53,26 @@ class PlannedCard:
 
 def of_host(facts: HostFacts, catalog: Catalog) -> tuple[PlannedCard, ...]:
     """Every card of the host in index order."""
-    return tuple(PlannedCard(card, catalog.recognise(card.name, card.pci_id, card.memory_total_mib))
-                 for card in facts.cards)
+    return tuple(
+        PlannedCard(card, catalog.recognise(card.name, card.pci_id, card.memory_total_mib))
+        for card in facts.cards
+    )
 
 
 def assign(box: Box, cards: Sequence[PlannedCard]) -> dict[int, tuple[int, ...]]:
     """Place of each deployment in the list -> indices of its cards.
 
-    A deployment that names cards gets them. One that does not gets as many of the cards nobody named as it has
-    parallel ranks; without a number, all of them when it is the only such one, else one each.
+    A deployment that names cards gets them. One that does not gets as many of the cards nobody named as it
+    has parallel ranks; without a number, all of them when it is the only such one, else one each.
     """
     known = [card.index for card in cards]
     named = {index for deployment in box.deployments for index in deployment.gpus or ()}
     free = [index for index in known if index not in named]
-    open_ended = [place for place, deployment in enumerate(box.deployments)
-                  if deployment.gpus is None and deployment.tensor_parallel is None]
+    open_ended = [
+        place
+        for place, deployment in enumerate(box.deployments)
+        if deployment.gpus is None and deployment.tensor_parallel is None
+    ]
     assigned: dict[int, tuple[int, ...]] = {}
     for place, deployment in enumerate(box.deployments):
         if deployment.gpus is not None:
@@ -81,8 +86,9 @@ def assign(box: Box, cards: Sequence[PlannedCard]) -> dict[int, tuple[int, ...]]
     return assigned
 
 
-def of_deployment(deployment: Deployment, indices: Sequence[int],
-                  cards: Sequence[PlannedCard]) -> tuple[PlannedCard, ...]:
+def of_deployment(
+    deployment: Deployment, indices: Sequence[int], cards: Sequence[PlannedCard]
+) -> tuple[PlannedCard, ...]:
     """The cards with these indices that the host has."""
     by_index = {card.index: card for card in cards}
     return tuple(by_index[index] for index in indices if index in by_index)

@@ -1,4 +1,4 @@
-"""One deployment with everything that is known about it: what the rules, the ledger and the command look at."""
+"""One deployment with everything that is known about it: what rules, ledger and command look at."""
 
 from __future__ import annotations
 
@@ -43,10 +43,13 @@ class Host:
 
 @dataclass(frozen=True)
 class Case:
-    """A deployment. place: in box_deployments. indices: of the cards it gets; cards: those of them that are there.
+    """A deployment.
 
-    cuda: of the image, as it says itself or by its tag. quantized_bytes: weights after quantizing on the host.
-    pool, ledger: None while geometry or memory is unknown. context: tokens, None where left to the engine.
+    place: in box_deployments. indices: of the cards it gets; cards: those of them that are there.
+
+    cuda: of the image, as it says itself or by its tag. quantized_bytes: weights after quantizing on the
+    host. pool, ledger: None while geometry or memory is unknown. context: tokens, None where left to the
+    engine.
     """
 
     host: Host
@@ -107,14 +110,17 @@ def host_of(box: Box, facts: HostFacts, catalog: Catalog, revisions: Mapping[str
 def cases(host: Host) -> tuple[Case, ...]:
     """Every deployment of the box."""
     assigned = host_cards.assign(host.box, host.cards)
-    return tuple(_case(host, place, deployment, assigned.get(place, ()))
-                 for place, deployment in enumerate(host.box.deployments))
+    return tuple(
+        _case(host, place, deployment, assigned.get(place, ()))
+        for place, deployment in enumerate(host.box.deployments)
+    )
 
 
 def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ...]) -> Case:
     catalog = host.catalog
-    model = model_source.resolve(host.box, deployment, host.facts, catalog,
-                                 host.revisions.get(deployment.name))
+    model = model_source.resolve(
+        host.box, deployment, host.facts, catalog, host.revisions.get(deployment.name)
+    )
     image = catalog.images.identify(deployment.image)
     seen = next((one for one in host.facts.images if one.reference == deployment.image), None)
     cuda = _cuda(image, seen)
@@ -133,24 +139,49 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
         pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
         ledger = _ledger(deployment, model, chosen, pool, cards, drafter)
     context = _context(chosen, model.architecture, pool, ledger)
-    command = vllm.command(vllm.Request(deployment, chosen, model.entry, drafter, table, context,
-                                        peer_to_peer(cards)))
-    return Case(host, place, deployment, model, image, seen, cuda, indices, cards, chosen, drafter, pool, ledger,
-                context, command)
+    command = vllm.command(
+        vllm.Request(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards))
+    )
+    return Case(
+        host,
+        place,
+        deployment,
+        model,
+        image,
+        seen,
+        cuda,
+        indices,
+        cards,
+        chosen,
+        drafter,
+        pool,
+        ledger,
+        context,
+        command,
+    )
 
 
-def _ledger(deployment: Deployment, model: ModelSource, chosen: Settings, pool: Pool,
-            cards: tuple[PlannedCard, ...], drafter: Drafter | None) -> Ledger | None:
+def _ledger(
+    deployment: Deployment,
+    model: ModelSource,
+    chosen: Settings,
+    pool: Pool,
+    cards: tuple[PlannedCard, ...],
+    drafter: Drafter | None,
+) -> Ledger | None:
     size = served_bytes(deployment, model)
     known = [card for card in cards if card.usable_bytes is not None]
     if model.architecture is None or size is None or not known:
         return None
     smallest = min(known, key=lambda card: card.usable_bytes or 0)
-    return memory.ledger(model, model.architecture, chosen, pool, smallest, size, drafter.bytes if drafter else 0)
+    return memory.ledger(
+        model, model.architecture, chosen, pool, smallest, size, drafter.bytes if drafter else 0
+    )
 
 
-def _context(chosen: Settings, architecture: Architecture | None, pool: Pool | None,
-             ledger: Ledger | None) -> int | None:
+def _context(
+    chosen: Settings, architecture: Architecture | None, pool: Pool | None, ledger: Ledger | None
+) -> int | None:
     """The declared context; for `auto` the model's own where it surely fits, else left to the engine.
 
     An engine that cannot choose by itself gets the most that surely fits, to whole blocks of 1,024.
@@ -178,5 +209,7 @@ def _kv_scheme(host: Host, model: ModelSource) -> bool:
     for answer in host.facts.models:
         if answer.config and answer.repo == model.repo and answer.revision == model.revision:
             said = answer.config.get("quantization_config")
-            return isinstance(said, dict) and bool(said.get("kv_cache_scheme") or said.get("kv_cache_quant_algo"))
+            return isinstance(said, dict) and bool(
+                said.get("kv_cache_scheme") or said.get("kv_cache_quant_algo")
+            )
     return False

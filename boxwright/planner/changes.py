@@ -14,8 +14,13 @@ def changes(host: Host, cases: Sequence[Case]) -> tuple[str, ...]:
     """The differences between declaration and host. Without facts of a host: none are known."""
     if not host.facts.recorded:
         return ()
-    return (*_driver(host), *_runtime(host), *_tuning(host),
-            *(change for case in cases for change in _deployment(case)), *_gone(host))
+    return (
+        *_driver(host),
+        *_runtime(host),
+        *_tuning(host),
+        *(change for case in cases for change in _deployment(case)),
+        *_gone(host),
+    )
 
 
 def _driver(host: Host) -> Iterator[str]:
@@ -28,7 +33,7 @@ def _driver(host: Host) -> Iterator[str]:
     if driver.state in ("absent", "nouveau"):
         has = "nouveau" if driver.nouveau else "none"
         yield f"driver {has} -> {target}" + (", reboot" if driver.nouveau else "")
-    elif nvidia_smi.version(driver.installed_version or driver.version or "")[:len(whole)] != whole:
+    elif nvidia_smi.version(driver.installed_version or driver.version or "")[: len(whole)] != whole:
         yield f"driver {driver.installed_version or driver.version} -> {target}, reboot"
     elif driver.state == "mismatch":
         yield f"driver {driver.loaded_version} is loaded and {driver.installed_version} installed: reboot"
@@ -53,10 +58,10 @@ def _tuning(host: Host) -> Iterator[str]:
     tuning, applied = host.box.tuning, host.facts.tuning
     cards = [card.card for card in host.cards if not card.card.lost]
     if tuning.max_clock_mhz is not None:
-        wanted = f"{tuning.min_clock_mhz}–{tuning.max_clock_mhz} MHz"
+        wanted = f"{tuning.min_clock_mhz}–{tuning.max_clock_mhz} MHz"  # noqa: RUF001
         low, high = applied.get("min_clock_mhz"), applied.get("max_clock_mhz")
         if (low, high) != (tuning.min_clock_mhz, tuning.max_clock_mhz):
-            yield f"clock lock {f'{low or 0}–{high} MHz' if high else 'none'} -> {wanted}"
+            yield f"clock lock {f'{low or 0}–{high} MHz' if high else 'none'} -> {wanted}"  # noqa: RUF001
     if tuning.power_limit_w is not None:
         for card in cards:
             if card.power.limit is None or abs(card.power.limit - tuning.power_limit_w) > 1:
@@ -68,8 +73,10 @@ def _tuning(host: Host) -> Iterator[str]:
 
 def _deployment(case: Case) -> Iterator[str]:
     name, model = case.deployment.name, case.model
-    current = next((release for release in case.host.facts.releases
-                    if release.deployment == name and release.current), None)
+    current = next(
+        (release for release in case.host.facts.releases if release.deployment == name and release.current),
+        None,
+    )
     size = model.download_bytes
     if size and not model.complete and not model.path:
         yield f"{name}: {gb(size)} of weights are fetched from {model.repo}"
@@ -81,12 +88,14 @@ def _deployment(case: Case) -> Iterator[str]:
     record = current.record
     differences = [
         f"image {record.get('image')} -> {case.deployment.image}"
-        if record.get("image") != case.deployment.image else "",
+        if record.get("image") != case.deployment.image
+        else "",
         "" if _same_weights(case, current) else "weights",
         "options" if _command(record.get("command")) != _command(case.command.argv) else "",
         "environment" if record.get("env") != dict(case.command.env) else "",
         f"port {record.get('bind')}:{record.get('port')} -> {case.deployment.bind}:{case.deployment.port}"
-        if (record.get("bind"), record.get("port")) != (case.deployment.bind, case.deployment.port) else "",
+        if (record.get("bind"), record.get("port")) != (case.deployment.bind, case.deployment.port)
+        else "",
     ]
     told = ", ".join(difference for difference in differences if difference)
     if told:

@@ -10,8 +10,8 @@ class Finding:
     """One gate that refuses, or one piece of advice.
 
     id: of the rule (`invoke explain ID`). deployment: its name, None for the host. message: what is wrong and
-    why, for a person. fix: ways out, likeliest first. source: where the rule was learned. path: the variable it
-    is about, `box_deployments[0].image`.
+    why, for a person. fix: ways out, likeliest first. source: where the rule was learned. path: the variable
+    it is about, `box_deployments[0].image`.
     """
 
     id: str

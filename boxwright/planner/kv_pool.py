@@ -15,15 +15,19 @@ from boxwright.catalog.architecture import Architecture, Attention
 
 #: Tokens of a block where nothing asks for more.
 BLOCK_TOKENS = 16
-#: Since this release a hybrid model takes one more block a state group, and blocks of a multiple of 64 tokens, where
-#: FlashInfer's prefill kernel for linear attention is in use and prefixes are cached.
+#: Since this release a hybrid model takes one more block a state group, and blocks of a multiple of 64
+#: tokens, where FlashInfer's prefill kernel for linear attention is in use and prefixes are cached.
 PREFILL_CHECKPOINTS_SINCE = "0.33.0"
 CHECKPOINT_ALIGNMENT = 64
 
 #: Bytes that one number of the KV cache takes. nvfp4: 4 bits and an 8-bit scale for every 16 numbers.
 KV_BYTES = {
-    "bf16": Fraction(2), "fp16": Fraction(2), "fp8": Fraction(1), "fp8_e4m3": Fraction(1),
-    "fp8_e5m2": Fraction(1), "nvfp4": Fraction(9, 16),
+    "bf16": Fraction(2),
+    "fp16": Fraction(2),
+    "fp8": Fraction(1),
+    "fp8_e4m3": Fraction(1),
+    "fp8_e5m2": Fraction(1),
+    "nvfp4": Fraction(9, 16),
 }
 
 
@@ -31,9 +35,10 @@ KV_BYTES = {
 class PoolSpec:
     """What a pool's layout depends on.
 
-    kv_bytes: of one number (KV_BYTES). draft_tokens: a step, 0 without drafting. mtp_layers: draft layers that
-    keep KV like the model's own. drafter: attention of a second model that drafts. batched_tokens: of one step.
-    block_size: tokens asked for, None for the engine's choice. checkpoints: see PREFILL_CHECKPOINTS_SINCE.
+    kv_bytes: of one number (KV_BYTES). draft_tokens: a step, 0 without drafting. mtp_layers: draft layers
+    that keep KV like the model's own. drafter: attention of a second model that drafts. batched_tokens: of
+    one step. block_size: tokens asked for, None for the engine's choice. checkpoints: see
+    PREFILL_CHECKPOINTS_SINCE.
     """
 
     architecture: Architecture
@@ -52,7 +57,10 @@ class PoolSpec:
 
 @dataclass(frozen=True)
 class Group:
-    """Layers that share a block table. kind: full, sliding or state; window: tokens; blocks: fixed a sequence."""
+    """Layers that share a block table.
+
+    kind: full, sliding or state; window: tokens; blocks: fixed a sequence.
+    """
 
     kind: str
     window: int = 0
@@ -63,8 +71,8 @@ class Group:
 class Pool:
     """The layout of a pool on one card.
 
-    block_tokens: of an attention block. block_bytes: of one block over all layers of a group. state_bytes: of one
-    sequence's state on this card, 0 without linear attention. padding: layers that rounding adds.
+    block_tokens: of an attention block. block_bytes: of one block over all layers of a group. state_bytes: of
+    one sequence's state on this card, 0 without linear attention. padding: layers that rounding adds.
     """
 
     block_tokens: int
@@ -102,7 +110,9 @@ class Pool:
         return max(0, self.count(pool_bytes) - 1) // self.blocks(tokens)
 
     def fits(self, pool_bytes: int, context: int) -> bool:
-        """Whether the engine starts: one sequence of the whole context, and the block that is never given out."""
+        """Whether the engine starts: one sequence of the whole context, and the block that is never given
+        out.
+        """
         return self.blocks(context) <= self.count(pool_bytes) - 1
 
     def longest(self, pool_bytes: int, limit: int) -> int:
@@ -144,7 +154,9 @@ def layout(spec: PoolSpec) -> Pool:
     padding = sum(-layers % size for _, layers in buckets)
     own = _ceil(size, spec.pipeline_parallel)
     in_flight = spec.batched_tokens * (2 if spec.async_scheduling else 1)
-    state_bytes = state * _ceil(architecture.linear.layers, spec.pipeline_parallel) if architecture.linear else 0
+    state_bytes = (
+        state * _ceil(architecture.linear.layers, spec.pipeline_parallel) if architecture.linear else 0
+    )
     return Pool(block, own * page, groups, state_bytes, padding, in_flight)
 
 
@@ -154,8 +166,10 @@ def _ceil(value: int, by: int) -> int:
 
 def _token_bytes(attention: Attention, kv_bytes: Fraction, tensor_parallel: int) -> int:
     heads = max(1, attention.kv_heads // tensor_parallel)
-    return _ceil((2 * heads * attention.head_dim * kv_bytes).numerator,
-                 (2 * heads * attention.head_dim * kv_bytes).denominator)
+    return _ceil(
+        (2 * heads * attention.head_dim * kv_bytes).numerator,
+        (2 * heads * attention.head_dim * kv_bytes).denominator,
+    )
 
 
 def _state_bytes(spec: PoolSpec) -> int:

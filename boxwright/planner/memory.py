@@ -1,8 +1,10 @@
-"""The memory ledger of one card: lines that add up, the KV pool among them, as ranges where only a boot can tell.
+"""The memory ledger of one card: lines that add up, the KV pool among them, as ranges where only a boot can
+tell.
 
 Budget: vllm v1/worker/gpu_worker.py (requested = total x utilization, less weights, activations and graphs).
-The allowances are taken so that published boots lie inside: two RTX 4090 with 4,096 tokens a step 2.1 GiB, two RTX
-3090 with 8,192 1.7 to 2.1 GiB; profiling misses up to 2.9 GiB on an RTX 5090 (vllm-project/vllm#44209).
+The allowances are taken so that published boots lie inside: two RTX 4090 with 4,096 tokens a step 2.1 GiB,
+two RTX 3090 with 8,192 1.7 to 2.1 GiB; profiling misses up to 2.9 GiB on an RTX 5090
+(vllm-project/vllm#44209).
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class Line:
 class Ledger:
     """A card's memory. lines add up to card_bytes. pool: bytes of the KV pool, one number when it was pinned.
 
-    weights: bytes on the card with drafter and vision tower. budget: bytes that the engine may fill. short: bytes
-    that are missing when even the sure part of the uses does not fit, else 0.
+    weights: bytes on the card with drafter and vision tower. budget: bytes that the engine may fill. short:
+    bytes that are missing when even the sure part of the uses does not fit, else 0.
     """
 
     card_bytes: int
@@ -66,17 +68,29 @@ class Ledger:
     short: int
 
 
-def pool_layout(architecture: Architecture, settings: Settings, drafter: Attention | None,
-                cards: tuple[PlannedCard, ...], cuda: str | None) -> Pool:
+def pool_layout(
+    architecture: Architecture,
+    settings: Settings,
+    drafter: Attention | None,
+    cards: tuple[PlannedCard, ...],
+    cuda: str | None,
+) -> Pool:
     """The KV pool's layout for these settings."""
-    return layout(PoolSpec(
-        architecture=architecture, kv_bytes=settings.kv_bytes,
-        tensor_parallel=settings.tensor_parallel, pipeline_parallel=settings.pipeline_parallel,
-        draft_tokens=settings.draft_tokens,
-        mtp_layers=architecture.mtp_layers if settings.draft_method == "mtp" else 0,
-        drafter=drafter, prefix_caching=settings.prefix_caching, batched_tokens=settings.batched_tokens,
-        block_size=settings.block_size, checkpoints=_checkpoints(settings, cards, cuda),
-    ))
+    return layout(
+        PoolSpec(
+            architecture=architecture,
+            kv_bytes=settings.kv_bytes,
+            tensor_parallel=settings.tensor_parallel,
+            pipeline_parallel=settings.pipeline_parallel,
+            draft_tokens=settings.draft_tokens,
+            mtp_layers=architecture.mtp_layers if settings.draft_method == "mtp" else 0,
+            drafter=drafter,
+            prefix_caching=settings.prefix_caching,
+            batched_tokens=settings.batched_tokens,
+            block_size=settings.block_size,
+            checkpoints=_checkpoints(settings, cards, cuda),
+        )
+    )
 
 
 def _checkpoints(settings: Settings, cards: tuple[PlannedCard, ...], cuda: str | None) -> bool:
@@ -84,7 +98,7 @@ def _checkpoints(settings: Settings, cards: tuple[PlannedCard, ...], cuda: str |
     if not newer(settings.release, PREFILL_CHECKPOINTS_SINCE):
         return False
     majors = {card.capability[0] for card in cards if card.capability}
-    return majors == {9} or bool(majors) and majors <= {10, 12} and (cuda or "13").startswith("13")
+    return majors == {9} or (bool(majors) and majors <= {10, 12} and (cuda or "13").startswith("13"))
 
 
 def enough_for_blocks(settings: Settings, pool: Pool) -> Settings:
@@ -96,7 +110,9 @@ def enough_for_blocks(settings: Settings, pool: Pool) -> Settings:
 
 
 def overhead(architecture: Architecture, settings: Settings, vision: bool) -> Span:
-    """What the engine needs beside weights and KV: activations of one step, workspaces, graphs, communication."""
+    """What the engine needs beside weights and KV: activations of one step, workspaces, graphs,
+    communication.
+    """
     tp, tokens = settings.tensor_parallel, settings.batched_tokens
     width = 3 * (architecture.hidden + _widest(architecture) // tp)
     activations = tokens * width * 2
@@ -117,12 +133,22 @@ def overhead(architecture: Architecture, settings: Settings, vision: bool) -> Sp
 
 def _widest(architecture: Architecture) -> int:
     experts = architecture.experts
-    return max(architecture.intermediate, experts.active * experts.intermediate) if experts \
+    return (
+        max(architecture.intermediate, experts.active * experts.intermediate)
+        if experts
         else architecture.intermediate
+    )
 
 
-def ledger(model: ModelSource, architecture: Architecture, settings: Settings, pool: Pool,
-           card: PlannedCard, weight_bytes: int, drafter_bytes: int) -> Ledger | None:
+def ledger(
+    model: ModelSource,
+    architecture: Architecture,
+    settings: Settings,
+    pool: Pool,
+    card: PlannedCard,
+    weight_bytes: int,
+    drafter_bytes: int,
+) -> Ledger | None:
     """The ledger of the deployment's smallest card; None while its memory is unknown."""
     usable, total = card.usable_bytes, card.total_mib
     if usable is None or total is None:
@@ -141,13 +167,33 @@ def ledger(model: ModelSource, architecture: Architecture, settings: Settings, p
         budget = int(usable * (settings.utilization or 0))
         left = Span(max(0, budget - weights - extra.high), max(0, budget - weights - extra.low))
         short = max(0, weights + extra.low - budget)
-    lines = _lines(total * MIB, usable, body, draft, vision // settings.tensor_parallel, extra, left.middle,
-                   settings, pool, model)
+    lines = _lines(
+        total * MIB,
+        usable,
+        body,
+        draft,
+        vision // settings.tensor_parallel,
+        extra,
+        left.middle,
+        settings,
+        pool,
+        model,
+    )
     return Ledger(total * MIB, lines, weights, extra, budget, left, pinned, pool, short)
 
 
-def _lines(total: int, usable: int, body: int, draft: int, vision: int, extra: Span, pool_bytes: int,
-           settings: Settings, pool: Pool, model: ModelSource) -> tuple[Line, ...]:
+def _lines(
+    total: int,
+    usable: int,
+    body: int,
+    draft: int,
+    vision: int,
+    extra: Span,
+    pool_bytes: int,
+    settings: Settings,
+    pool: Pool,
+    model: ModelSource,
+) -> tuple[Line, ...]:
     ranks = settings.tensor_parallel * settings.pipeline_parallel
     share = f", 1/{ranks} of them" if ranks > 1 else ""
     state = min(pool_bytes, settings.concurrency * pool.state_blocks * pool.block_bytes)
@@ -157,10 +203,17 @@ def _lines(total: int, usable: int, body: int, draft: int, vision: int, extra: S
         Line("weights", body, f"by {known}{share}"),
         Line("drafter", draft, "the draft layer" if settings.draft_method == "mtp" else "the draft model"),
         Line("vision tower", vision, "kept at 16 bits"),
-        Line("activations and graphs", extra.middle, f"{extra.low / GIB:.1f} to {extra.high / GIB:.1f} GiB: only a "
-             f"boot can tell; {settings.batched_tokens:,} tokens a step"),
-        Line("sequence state", state, f"linear attention: {pool.state_blocks} blocks for each of "
-             f"{settings.concurrency} sequences"),
+        Line(
+            "activations and graphs",
+            extra.middle,
+            f"{extra.low / GIB:.1f} to {extra.high / GIB:.1f} GiB: only a "
+            f"boot can tell; {settings.batched_tokens:,} tokens a step",
+        ),
+        Line(
+            "sequence state",
+            state,
+            f"linear attention: {pool.state_blocks} blocks for each of {settings.concurrency} sequences",
+        ),
         Line("KV cache", pool_bytes - state, f"blocks of {pool.block_tokens} tokens"),
     ]
     lines.append(Line("left free", total - sum(line.size for line in lines), "outside the engine's share"))

@@ -1,4 +1,4 @@
-"""Which model a deployment means, and what is known of it: from the store, the hub, a directory, the catalog."""
+"""Which model a deployment means, and what is known of it: store, hub, directory, catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _VISION = re.compile(r"(^|\.)(visual|vision_tower|vision_model|multi_modal_proje
 
 @dataclass(frozen=True)
 class Quantization:
-    """How a checkpoint's numbers are stored. method: of its quantization_config, None for 16-bit. bits: a weight."""
+    """How a checkpoint's numbers are stored.
+
+    method: of its quantization_config, None for 16-bit. bits: a weight.
+    """
 
     method: str | None
     bits: int
@@ -29,10 +32,10 @@ class Quantization:
 class ModelSource:
     """A deployment's model as far as it is known.
 
-    problem: why it is not (`unknown-model`, `hub`, `config`, `path`), with detail. weight_bytes: what the engine
-    loads, None where unknown; exact: read from the files, not from the catalog. mtp: whether the checkpoint has
-    its draft layer, None where unknown. vision_bytes, mtp_bytes: their part of weight_bytes. complete: it lies in
-    the store, every byte verified. present_bytes: of files that need no download.
+    problem: why it is not (`unknown-model`, `hub`, `config`, `path`), with detail. weight_bytes: what the
+    engine loads, None where unknown; exact: read from the files, not from the catalog. mtp: whether the
+    checkpoint has its draft layer, None where unknown. vision_bytes, mtp_bytes: their part of weight_bytes.
+    complete: it lies in the store, every byte verified. present_bytes: of files that need no download.
     """
 
     name: str
@@ -67,8 +70,9 @@ def store_directory(box: Box, repo: str, revision: str) -> str:
     return f"{box.root_dir}/models/{repo.replace('/', '--')}/{revision}"
 
 
-def lookups(deployments: Iterable[Deployment], catalog: Catalog,
-            revisions: dict[str, str]) -> list[dict[str, str]]:
+def lookups(
+    deployments: Iterable[Deployment], catalog: Catalog, revisions: dict[str, str]
+) -> list[dict[str, str]]:
     """What the module host_facts has to look up: repo with revision, or path, each once.
 
     revisions: deployment -> locked commit.
@@ -90,8 +94,9 @@ def lookups(deployments: Iterable[Deployment], catalog: Catalog,
     return asked
 
 
-def resolve(box: Box, deployment: Deployment, facts: HostFacts, catalog: Catalog,
-            locked: str | None) -> ModelSource:
+def resolve(
+    box: Box, deployment: Deployment, facts: HostFacts, catalog: Catalog, locked: str | None
+) -> ModelSource:
     """Everything known of a deployment's model. locked: the commit that the lock file names."""
     model = deployment.model
     entry = catalog.models.get(model.name) if model.name else None
@@ -106,20 +111,30 @@ def resolve(box: Box, deployment: Deployment, facts: HostFacts, catalog: Catalog
     if answer is None or answer.error:
         revision = wanted if wanted and _COMMIT.fullmatch(wanted) else None
         failed = answer is not None and facts.recorded
-        return _with(base, revision=revision, problem="hub" if failed or entry is None else None,
-                     detail=answer.detail if answer else "", error=answer,
-                     directory=store_directory(box, repo, revision) if revision else None)
+        return _with(
+            base,
+            revision=revision,
+            problem="hub" if failed or entry is None else None,
+            detail=answer.detail if answer else "",
+            error=answer,
+            directory=store_directory(box, repo, revision) if revision else None,
+        )
     directory = store_directory(box, repo, answer.revision) if answer.revision else None
-    return _with(_read(base, answer), revision=answer.revision, directory=directory,
-                 complete=answer.complete and answer.origin == "store")
+    return _with(
+        _read(base, answer),
+        revision=answer.revision,
+        directory=directory,
+        complete=answer.complete and answer.origin == "store",
+    )
 
 
 def _best(repo: str, wanted: str | None, facts: HostFacts) -> ModelFiles | None:
-    """The answer to believe: the store's for the wanted commit, the hub's, else whatever the store has whole."""
+    """The answer to believe: the store's for the wanted commit, the hub's, else what the store has whole."""
     same = [one for one in facts.models if one.repo == repo]
     stored = [one for one in same if one.origin == "store" and one.complete and not one.error]
-    hub = [one for one in same if one.origin == "hub"
-           and one.request == (f"{repo}@{wanted}" if wanted else repo)]
+    hub = [
+        one for one in same if one.origin == "hub" and one.request == (f"{repo}@{wanted}" if wanted else repo)
+    ]
     good = [one for one in hub if not one.error]
     commit = wanted if wanted and _COMMIT.fullmatch(wanted) else (good[0].revision if good else None)
     exact = [one for one in stored if one.revision == commit]
@@ -141,16 +156,22 @@ def _of_entry(entry: ModelEntry) -> ModelSource:
     weights = entry.weights
     method = None if weights.format == "bf16" else weights.format
     return ModelSource(
-        entry.id, entry=entry, repo=entry.repo, architecture=entry.architecture,
+        entry.id,
+        entry=entry,
+        repo=entry.repo,
+        architecture=entry.architecture,
         quantization=Quantization(method, weights.bits, weights.group_size),
-        weight_bytes=weights.bytes or weights.about or estimated_bytes(entry.architecture, weights.bits,
-                                                                       weights.group_size),
-        vision_bytes=entry.vision_bytes, mtp_bytes=entry.mtp_bytes, mtp=entry.mtp,
+        weight_bytes=weights.bytes
+        or weights.about
+        or estimated_bytes(entry.architecture, weights.bits, weights.group_size),
+        vision_bytes=entry.vision_bytes,
+        mtp_bytes=entry.mtp_bytes,
+        mtp=entry.mtp,
     )
 
 
 def estimated_bytes(architecture: Architecture, bits: int, group_size: int | None) -> int:
-    """Bytes of a checkpoint by its geometry: the body at its bits with scales and zeros, the rest at 16 bits."""
+    """Bytes of a checkpoint by its geometry: the body at its bits with scales, the rest at 16 bits."""
     body = architecture.body_parameters * bits // 8
     if bits < 16 and group_size:
         body += architecture.body_parameters // group_size * (16 + bits) // 8
@@ -161,7 +182,9 @@ def _from_path(path: str, facts: HostFacts) -> ModelSource:
     found = next((one for one in facts.models if one.origin == "path" and one.directory == path), None)
     base = ModelSource(path, path=path, directory=path)
     if found is None:
-        return _with(base, problem="path" if facts.recorded else None, detail="the host was not asked about it")
+        return _with(
+            base, problem="path" if facts.recorded else None, detail="the host was not asked about it"
+        )
     if found.error:
         return _with(base, problem="path", detail=found.detail)
     return _with(_read(base, found), complete=True)
@@ -182,16 +205,24 @@ def _read(base: ModelSource, answer: ModelFiles) -> ModelSource:
     groups = answer.tensors or ()
     mtp_bytes, vision_bytes = _sum(groups, _MTP), _sum(groups, _VISION)
     return _with(
-        base, architecture=architecture, problem=problem, detail=detail, files=answer.files,
-        quantization=_quantization(answer, base.quantization), weight_bytes=size or base.weight_bytes,
-        exact=bool(size), mtp=bool(mtp_bytes) if answer.tensors is not None else base.mtp,
+        base,
+        architecture=architecture,
+        problem=problem,
+        detail=detail,
+        files=answer.files,
+        quantization=_quantization(answer, base.quantization),
+        weight_bytes=size or base.weight_bytes,
+        exact=bool(size),
+        mtp=bool(mtp_bytes) if answer.tensors is not None else base.mtp,
         mtp_bytes=mtp_bytes if answer.tensors is not None else base.mtp_bytes,
         vision_bytes=vision_bytes if answer.tensors is not None else base.vision_bytes,
     )
 
 
 def weight_files(files: Iterable[File]) -> list[File]:
-    """The safetensors files that an engine loads: of the top folder, not the second copy named `consolidated`."""
+    """The safetensors files that an engine loads: of the top folder, not the second copy named
+    `consolidated`.
+    """
     plain = [file for file in files if file.path.endswith(".safetensors") and "/" not in file.path]
     return [file for file in plain if not file.path.startswith("consolidated")] or plain
 
@@ -203,15 +234,29 @@ def _sum(groups: Iterable[TensorGroup], name: re.Pattern[str]) -> int:
 def _quantization(answer: ModelFiles, default: Quantization) -> Quantization:
     config = answer.config or {}
     text = config.get("text_config")
-    said = config.get("quantization_config") or (text.get("quantization_config") if isinstance(text, dict) else None)
+    said = config.get("quantization_config") or (
+        text.get("quantization_config") if isinstance(text, dict) else None
+    )
     if not isinstance(said, dict):
         return Quantization(None, 16) if answer.config is not None else default
     method = str(said.get("quant_method") or said.get("quant_algo") or "unknown").lower()
     weights = _group_weights(said)
-    bits = next((value for value in (said.get("bits"), said.get("w_bit"), weights.get("num_bits"))
-                 if isinstance(value, int) and 1 <= value <= 16), 8 if "fp8" in method else 4)
-    size = next((value for value in (said.get("group_size"), said.get("q_group_size"), weights.get("group_size"))
-                 if isinstance(value, int) and value > 0), None)
+    bits = next(
+        (
+            value
+            for value in (said.get("bits"), said.get("w_bit"), weights.get("num_bits"))
+            if isinstance(value, int) and 1 <= value <= 16
+        ),
+        8 if "fp8" in method else 4,
+    )
+    size = next(
+        (
+            value
+            for value in (said.get("group_size"), said.get("q_group_size"), weights.get("group_size"))
+            if isinstance(value, int) and value > 0
+        ),
+        None,
+    )
     return Quantization(method, bits, size)
 
 

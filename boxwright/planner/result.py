@@ -70,7 +70,8 @@ def deployment(case: Case) -> dict[str, Any]:
         "concurrency": case.settings.concurrency,
         "tensor_parallel": case.settings.tensor_parallel,
         "speculative": {"method": case.settings.draft_method, "tokens": case.settings.draft_tokens}
-        if case.settings.draft_method != "none" else None,
+        if case.settings.draft_method != "none"
+        else None,
         "gate": _gate(case),
         "shm_size": "8g" if case.settings.tensor_parallel > 1 else "2g",
         "memory": _memory(case),
@@ -81,13 +82,24 @@ def deployment(case: Case) -> dict[str, Any]:
 def _weights(case: Case) -> dict[str, Any]:
     model, box = case.model, case.host.box
     if model.path:
-        return {"kind": "path", "repo": None, "revision": None, "endpoint": None, "directory": model.path,
-                "bytes": model.weight_bytes, "files": [asdict(file) for file in model.files]}
+        return {
+            "kind": "path",
+            "repo": None,
+            "revision": None,
+            "endpoint": None,
+            "directory": model.path,
+            "bytes": model.weight_bytes,
+            "files": [asdict(file) for file in model.files],
+        }
     unresolved = store_directory(box, model.repo, "unresolved") if model.repo else None
     return {
-        "kind": "hub", "repo": model.repo, "revision": model.revision, "endpoint": box.hub.endpoint,
+        "kind": "hub",
+        "repo": model.repo,
+        "revision": model.revision,
+        "endpoint": box.hub.endpoint,
         "directory": model.directory or unresolved,
-        "bytes": model.weight_bytes, "files": [asdict(file) for file in model.files],
+        "bytes": model.weight_bytes,
+        "files": [asdict(file) for file in model.files],
     }
 
 
@@ -95,8 +107,13 @@ def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:
     wanted = case.deployment.quantize
     if wanted is None or weights["directory"] is None:
         return None
-    return {"method": wanted.method, "bits": wanted.bits, "group_size": wanted.group_size, "source": dict(weights),
-            "directory": f"{weights['directory']}-{wanted.method}-w{wanted.bits}g{wanted.group_size}"}
+    return {
+        "method": wanted.method,
+        "bits": wanted.bits,
+        "group_size": wanted.group_size,
+        "source": dict(weights),
+        "directory": f"{weights['directory']}-{wanted.method}-w{wanted.bits}g{wanted.group_size}",
+    }
 
 
 def _gate(case: Case) -> dict[str, Any]:
@@ -104,8 +121,12 @@ def _gate(case: Case) -> dict[str, Any]:
     prompt = declared.gate_prompt or (entry.gate_prompt if entry else GATE_PROMPT)
     expect = declared.gate_expect or (entry.gate_expect if entry and not declared.gate_prompt else None)
     thinks = entry is not None and entry.reasoning_parser is not None
-    return {"prompt": prompt, "expect": expect, "timeout_s": GATE_TIMEOUT_S,
-            "max_tokens": GATE_TOKENS_THINKING if thinks else GATE_TOKENS}
+    return {
+        "prompt": prompt,
+        "expect": expect,
+        "timeout_s": GATE_TIMEOUT_S,
+        "max_tokens": GATE_TOKENS_THINKING if thinks else GATE_TOKENS,
+    }
 
 
 def _memory(case: Case) -> dict[str, Any] | None:
@@ -134,12 +155,18 @@ def _cache(case: Case, ledger: Ledger) -> dict[str, Any]:
         "kv_blocks": _span(ledger, pool.count(low), pool.count(high)),
         "kv_tokens": _span(ledger, pool.tokens(low, context), pool.tokens(high, context)),
         "blocks_per_request": pool.blocks(context),
-        "max_concurrency": _span(ledger, round(pool.concurrency(low, context), 2),
-                                 round(pool.concurrency(high, context), 2)),
-        "resident_sequences": {str(length): _span(ledger, pool.resident(low, length), pool.resident(high, length))
-                               for length in lengths},
-        "largest_context": _span(ledger, pool.longest(low, architecture.context),
-                                 pool.longest(high, architecture.context)) if architecture else None,
+        "max_concurrency": _span(
+            ledger, round(pool.concurrency(low, context), 2), round(pool.concurrency(high, context), 2)
+        ),
+        "resident_sequences": {
+            str(length): _span(ledger, pool.resident(low, length), pool.resident(high, length))
+            for length in lengths
+        },
+        "largest_context": _span(
+            ledger, pool.longest(low, architecture.context), pool.longest(high, architecture.context)
+        )
+        if architecture
+        else None,
         "state_bytes_per_sequence": pool.state_bytes,
     }
 
@@ -154,8 +181,9 @@ def speed(case: Case) -> Speed | None:
     size, architecture = case.weight_bytes, case.architecture
     if size is None or architecture is None:
         return None
-    return estimate(case.model, architecture, case.settings, case.cards, size,
-                    case.drafter.bytes if case.drafter else 0)
+    return estimate(
+        case.model, architecture, case.settings, case.cards, size, case.drafter.bytes if case.drafter else 0
+    )
 
 
 def _speed(case: Case) -> dict[str, Any] | None:

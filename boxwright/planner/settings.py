@@ -12,8 +12,8 @@ from boxwright.planner.cards import PlannedCard
 from boxwright.planner.kv_pool import KV_BYTES, prefix_caching_default
 from boxwright.spec.box import Deployment
 
-#: Share of a card that the engine may fill when nobody says: room for the peak that profiling does not see, up to
-#: 2.9 GiB with linear attention (vllm-project/vllm#44209).
+#: Share of a card that the engine may fill when nobody says: room for the peak that profiling does not see,
+#: up to 2.9 GiB with linear attention (vllm-project/vllm#44209).
 UTILIZATION = 0.90
 #: Tokens of one step when nobody says: the engine's own default on cards below 70 GiB.
 BATCHED_TOKENS = 2048
@@ -21,15 +21,25 @@ BATCHED_TOKENS = 2048
 MOST_DRAFTS = 64
 #: KV formats whose bytes are only known about: bits of a number, a 4-byte scale a head where there is one.
 _ABOUT_BYTES = {
-    "fp8_per_token_head": Fraction(33, 32), "int8_per_token_head": Fraction(33, 32),
-    "int4_per_token_head": Fraction(17, 32), "nvfp4_4over6": Fraction(9, 16),
-    "turboquant_k8v4": Fraction(3, 4), "turboquant_4bit_nc": Fraction(1, 2),
-    "turboquant_k3v4_nc": Fraction(7, 16), "turboquant_3bit_nc": Fraction(3, 8),
+    "fp8_per_token_head": Fraction(33, 32),
+    "int8_per_token_head": Fraction(33, 32),
+    "int4_per_token_head": Fraction(17, 32),
+    "nvfp4_4over6": Fraction(9, 16),
+    "turboquant_k8v4": Fraction(3, 4),
+    "turboquant_4bit_nc": Fraction(1, 2),
+    "turboquant_k3v4_nc": Fraction(7, 16),
+    "turboquant_3bit_nc": Fraction(3, 8),
 }
 
 
-def resolve(deployment: Deployment, architecture: Architecture | None, cards: tuple[PlannedCard, ...],
-            image: ImageInfo, table: OptionTable, kv_scheme: bool) -> Settings:
+def resolve(
+    deployment: Deployment,
+    architecture: Architecture | None,
+    cards: tuple[PlannedCard, ...],
+    image: ImageInfo,
+    table: OptionTable,
+    kv_scheme: bool,
+) -> Settings:
     """The numbers as declared, with the plan's choices; the context stays open where it is `auto`.
 
     kv_scheme: the checkpoint brings scales for an 8-bit cache, which the format `auto` then uses.
@@ -40,22 +50,31 @@ def resolve(deployment: Deployment, architecture: Architecture | None, cards: tu
     drafts = min(max(0, deployment.speculative.tokens or 0), MOST_DRAFTS) if method != "none" else 0
     kv_format = deployment.kv_cache
     known = kv_format in KV_BYTES or kv_format == "auto"
-    kv_bytes = KV_BYTES["fp8" if kv_scheme else "bf16"] if kv_format == "auto" else \
-        KV_BYTES.get(kv_format) or _ABOUT_BYTES.get(kv_format, Fraction(2))
+    kv_bytes = (
+        KV_BYTES["fp8" if kv_scheme else "bf16"]
+        if kv_format == "auto"
+        else KV_BYTES.get(kv_format) or _ABOUT_BYTES.get(kv_format, Fraction(2))
+    )
     caching = deployment.prefix_caching
     if caching is None:
         caching = prefix_caching_default(architecture, release) if architecture else True
     pool = deployment.kv_cache_memory_bytes
     return Settings(
-        release=release, exact=exact,
-        tensor_parallel=_tensor_parallel(deployment, architecture, len(cards) // pipeline),
+        release=release,
+        exact=exact,
+        tensor_parallel=_tensor_parallel(deployment, architecture, len(deployment.gpus or cards) // pipeline),
         pipeline_parallel=pipeline,
         context=deployment.context if isinstance(deployment.context, int) else None,
-        concurrency=max(1, deployment.concurrency), kv_format=kv_format, kv_bytes=kv_bytes,
+        concurrency=max(1, deployment.concurrency),
+        kv_format=kv_format,
+        kv_bytes=kv_bytes,
         kv_bytes_exact=known,
         utilization=None if pool else deployment.gpu_memory_utilization or UTILIZATION,
-        pool_bytes=pool, batched_tokens=deployment.max_batched_tokens or BATCHED_TOKENS,
-        prefix_caching=caching, draft_method=method, draft_tokens=drafts,
+        pool_bytes=pool,
+        batched_tokens=deployment.max_batched_tokens or BATCHED_TOKENS,
+        prefix_caching=caching,
+        draft_method=method,
+        draft_tokens=drafts,
         block_size=_whole(deployment, "block-size"),
         eager=_given(deployment, "enforce-eager") is True,
         vision=_given(deployment, "language-model-only") is not True,
@@ -63,7 +82,9 @@ def resolve(deployment: Deployment, architecture: Architecture | None, cards: tu
 
 
 def divides(architecture: Architecture, tensor_parallel: int) -> bool:
-    """Whether every rank gets whole heads: query heads, KV heads or copies of them, and those of linear attention."""
+    """Whether every rank gets whole heads: query heads, KV heads or copies of them, and those of linear
+    attention.
+    """
     attention, linear = architecture.attention, architecture.linear
     if attention.heads % tensor_parallel:
         return False

@@ -1,9 +1,9 @@
 """How fast it may answer: ranges from bandwidth and arithmetic, never a promise.
 
-Decode: a step reads the weights and the KV cache at 0.55 to 0.77 of the card's bandwidth (public rows; 0.69 fits
-15 one-card rows with a mean error of 7 %), a draft pass its own bytes; a step of drafting costs 3 ms more on one
-card, 7 to 21 ms on two. Prefill: 0.35 to 0.75 of the dense 16-bit peak. Sources: decode_measured.csv rows (ALE,
-SYV, CLB, SUD, KUT), noonghunna/club-3090, alesha-pro/qwen38-27b-bench-4x3090.
+Decode: a step reads the weights and the KV cache at 0.55 to 0.77 of the card's bandwidth (public rows; 0.69
+fits 15 one-card rows with a mean error of 7 %), a draft pass its own bytes; a step of drafting costs 3 ms
+more on one card, 7 to 21 ms on two. Prefill: 0.35 to 0.75 of the dense 16-bit peak. Sources:
+decode_measured.csv rows (ALE, SYV, CLB, SUD, KUT), noonghunna/club-3090, alesha-pro/qwen38-27b-bench-4x3090.
 """
 
 from __future__ import annotations
@@ -44,8 +44,14 @@ class Speed:
     ceiling: float
 
 
-def estimate(model: ModelSource, architecture: Architecture, settings: Settings,
-             cards: tuple[PlannedCard, ...], weight_bytes: int, drafter_bytes: int) -> Speed | None:
+def estimate(
+    model: ModelSource,
+    architecture: Architecture,
+    settings: Settings,
+    cards: tuple[PlannedCard, ...],
+    weight_bytes: int,
+    drafter_bytes: int,
+) -> Speed | None:
     """The ranges on these cards; None for cards whose bandwidth is unknown."""
     kinds = [card.kind for card in cards if card.kind]
     if not kinds or len(kinds) != len(cards):
@@ -64,14 +70,24 @@ def estimate(model: ModelSource, architecture: Architecture, settings: Settings,
         size = {"mtp": model.mtp_bytes + head, "dflash2": drafter_bytes}.get(settings.draft_method, 0)
         draft = passes * size / tp
         cost = VERIFY_S[min(2, len(kinds))]
-        low, high = (seconds + draft / (share * bandwidth) + more
-                     for seconds, share, more in zip((low, high), reached, reversed(cost), strict=True))
-        tokens = tuple(sum(p ** n for n in range(settings.draft_tokens + 1))  # type: ignore[assignment]
-                       for p in ACCEPTED)
+        low, high = (
+            seconds + draft / (share * bandwidth) + more
+            for seconds, share, more in zip((low, high), reached, reversed(cost), strict=True)
+        )
+        tokens = tuple(
+            sum(p**n for n in range(settings.draft_tokens + 1))  # type: ignore[assignment]
+            for p in ACCEPTED
+        )
     peak = [kind.tflops for kind in kinds]
     work = 2.0 * architecture.active_parameters / 1e12
-    prefill = Range(PREFILL[0] * min(peak_ for peak_ in peak if peak_) / work,
-                    PREFILL[1] * tp * min(peak_ for peak_ in peak if peak_) / work) if all(peak) else None
+    prefill = (
+        Range(
+            PREFILL[0] * min(peak_ for peak_ in peak if peak_) / work,
+            PREFILL[1] * tp * min(peak_ for peak_ in peak if peak_) / work,
+        )
+        if all(peak)
+        else None
+    )
     return Speed(Range(tokens[0] / low, tokens[1] / high), prefill, bandwidth / step)
 
 

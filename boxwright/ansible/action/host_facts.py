@@ -34,7 +34,7 @@ def arguments(box: Box, revisions: dict[str, str], known: catalog.Catalog) -> di
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
-    """The action beside the module host_facts; the task's own arguments come before those of the declaration."""
+    """The action beside the module host_facts; the task's own arguments win over those of the declaration."""
 
     _supports_check_mode = True
 
@@ -50,5 +50,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             raise AnsibleActionFail(str(error)) from error
         given = {**arguments(box, revisions, known), **self._task.args}
         result: dict[str, Any] = self._execute_module(
-            module_name="host_facts", module_args=given, task_vars=task_vars)
+            module_name="host_facts", module_args=given, task_vars=task_vars
+        )
         return result

@@ -20,7 +20,9 @@ WIDTH = 100
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
-    """Arguments: raw (of host_facts), refuse (default true: fail when gates refuse, and lock what was resolved)."""
+    """Arguments: raw (of host_facts), refuse (default true: fail when gates refuse, and lock what was
+    resolved).
+    """
 
     _supports_check_mode = True
 

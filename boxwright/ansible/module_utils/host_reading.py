@@ -37,9 +37,19 @@ def cards() -> List[Dict[str, Any]]:
     """NVIDIA display devices on the PCI bus in bus order: known before any driver is there."""
     found = []
     for device in sorted(glob.glob("/sys/bus/pci/devices/*")):
-        value = {name: (text(os.path.join(device, name)) or "").strip()
-                 for name in ("vendor", "device", "class", "subsystem_vendor", "subsystem_device",
-                              "numa_node", "current_link_width", "max_link_width")}
+        value = {
+            name: (text(os.path.join(device, name)) or "").strip()
+            for name in (
+                "vendor",
+                "device",
+                "class",
+                "subsystem_vendor",
+                "subsystem_device",
+                "numa_node",
+                "current_link_width",
+                "max_link_width",
+            )
+        }
         if value["vendor"] == NVIDIA_VENDOR and value["class"].startswith(DISPLAY_CLASS):
             driver = os.path.join(device, "driver")
             value["bus"] = os.path.basename(device)
@@ -59,8 +69,14 @@ def filesystem(path: str) -> Dict[str, Any]:
     while mount != "/" and os.stat(os.path.dirname(mount)).st_dev == device:
         mount = os.path.dirname(mount)
     room = os.statvfs(existing)
-    return {"path": path, "mount": mount, "device": str(device), "size": room.f_blocks * room.f_frsize,
-            "available": room.f_bavail * room.f_frsize, "read_only": bool(room.f_flag & os.ST_RDONLY)}
+    return {
+        "path": path,
+        "mount": mount,
+        "device": str(device),
+        "size": room.f_blocks * room.f_frsize,
+        "available": room.f_bavail * room.f_frsize,
+        "read_only": bool(room.f_flag & os.ST_RDONLY),
+    }
 
 
 def model_directory(directory: str) -> Optional[Dict[str, Any]]:
@@ -71,8 +87,11 @@ def model_directory(directory: str) -> Optional[Dict[str, Any]]:
     for where, folders, names in os.walk(directory):
         folders.sort()
         files += [os.path.relpath(os.path.join(where, name), directory) for name in sorted(names)]
-    sizes = [{"path": name, "size": os.path.getsize(os.path.join(directory, name)), "sha256": None}
-             for name in files if os.path.exists(os.path.join(directory, name))]
+    sizes = [
+        {"path": name, "size": os.path.getsize(os.path.join(directory, name)), "sha256": None}
+        for name in files
+        if os.path.exists(os.path.join(directory, name))
+    ]
     found: Dict[str, Any] = {"directory": directory, "files": sizes, "tensors": None}
     try:
         found["config"] = json.loads(text(os.path.join(directory, "config.json")) or "null")
@@ -103,6 +122,12 @@ def releases(root: str) -> List[Dict[str, Any]]:
             name = os.path.basename(os.path.dirname(record))
             if name == "current":
                 continue
-            found.append({"deployment": os.path.basename(folder), "id": name, "current": name == current,
-                          "record": text(record)})
+            found.append(
+                {
+                    "deployment": os.path.basename(folder),
+                    "id": name,
+                    "current": name == current,
+                    "record": text(record),
+                }
+            )
     return found

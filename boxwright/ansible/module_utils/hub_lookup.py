@@ -50,7 +50,7 @@ class Hub:
         answer = self._get(url, {"Range": "bytes=%d-%d" % (first, last)}, last + 1)
         body: bytes = answer.body
         # A server that knows no ranges sends the whole from its start.
-        return body[first:] if answer.status == 200 else body[:last - first + 1]
+        return body[first:] if answer.status == 200 else body[: last - first + 1]
 
     def _tree(self, repo: str, revision: str) -> List[Dict[str, Any]]:
         path = "/api/models/%s/tree/%s?recursive=true&expand=false" % (quote(repo), revision)
@@ -64,7 +64,7 @@ class Hub:
             following = re.search(r'<([^>]+)>;\s*rel="next"', answer.headers.get("link", ""))
             if not following or not following.group(1).startswith(self.endpoint):
                 return files
-            path = following.group(1)[len(self.endpoint):]
+            path = following.group(1)[len(self.endpoint) :]
         raise WebError("invalid", "%s: the file list of %s does not end" % (self.endpoint, repo))
 
     def _config(self, repo: str, found: Dict[str, Any]) -> Optional[Dict[str, Any]]:
@@ -92,7 +92,8 @@ class Hub:
                 start += self._file(repo, found, entry["path"], len(start), end - 1)
             try:
                 groups: List[Dict[str, Any]] = safetensors_header.groups(
-                    start[safetensors_header.LENGTH_BYTES:end])
+                    start[safetensors_header.LENGTH_BYTES : end]
+                )
                 return groups
             except ValueError as error:
                 raise WebError("invalid", "%s of %s: %s" % (entry["path"], repo, error)) from error
@@ -114,5 +115,8 @@ def _entry(entry: Dict[str, Any]) -> Dict[str, Any]:
     large = large if isinstance(large, dict) else {}
     digest = str(large.get("oid") or "").replace("sha256:", "")
     size = large.get("size", entry.get("size", 0))
-    return {"path": str(entry.get("path", "")), "size": int(size or 0),
-            "sha256": digest if re.fullmatch(r"[0-9a-f]{64}", digest) else None}
+    return {
+        "path": str(entry.get("path", "")),
+        "size": int(size or 0),
+        "sha256": digest if re.fullmatch(r"[0-9a-f]{64}", digest) else None,
+    }

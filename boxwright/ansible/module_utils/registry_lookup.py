@@ -11,12 +11,14 @@ from urllib.parse import quote, urlencode
 
 from ansible.module_utils.web import Answer, Reader, WebError
 
-MANIFESTS = ", ".join((
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-))
+MANIFESTS = ", ".join(
+    (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    )
+)
 #: Environment of an image that tells what it needs of the driver.
 CUDA_ENV = ("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA", "NVIDIA_DISABLE_REQUIRE")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

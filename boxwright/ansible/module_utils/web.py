@@ -23,8 +23,14 @@ class WebError(Exception):
     answer.
     """
 
-    def __init__(self, kind: str, detail: str, status: Optional[int] = None, code: str = "",
-                 headers: Optional[Dict[str, str]] = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        status: Optional[int] = None,
+        code: str = "",
+        headers: Optional[Dict[str, str]] = None,
+    ) -> None:
         super().__init__(detail)
         self.kind, self.detail, self.status, self.code = kind, detail, status, code
         self.headers = headers or {}
@@ -57,8 +63,9 @@ class Reader:
         handlers = [urllib.request.ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
         self._opener = urllib.request.build_opener(*handlers)
 
-    def get(self, url: str, headers: Optional[Dict[str, str]] = None, secret: str = "",
-            limit: int = 64 << 20) -> Answer:
+    def get(
+        self, url: str, headers: Optional[Dict[str, str]] = None, secret: str = "", limit: int = 64 << 20
+    ) -> Answer:
         """GET a URL, at most `limit` bytes. secret: an Authorization header, not sent on to another host."""
         left = self._until - time.monotonic()
         if left <= 0:
@@ -95,7 +102,10 @@ def _lower(headers: Any) -> Dict[str, str]:
 
 
 def _host(url: str) -> str:
-    return urllib.parse.urlsplit(url).netloc.rpartition("@")[2] or url
+    try:
+        return urllib.parse.urlsplit(url).netloc.rpartition("@")[2] or url
+    except ValueError:
+        return url
 
 
 def _refused(error: urllib.error.HTTPError, url: str) -> WebError:
@@ -104,8 +114,13 @@ def _refused(error: urllib.error.HTTPError, url: str) -> WebError:
     if kind is None:
         kind = "unreachable" if error.code >= 500 or error.code == 429 else "invalid"
     text = headers.get("x-error-message") or str(error.reason)
-    return WebError(kind, "%s answers %d %s" % (_host(url), error.code, text[:200]), error.code,
-                    headers.get("x-error-code", ""), headers)
+    return WebError(
+        kind,
+        "%s answers %d %s" % (_host(url), error.code, text[:200]),
+        error.code,
+        headers.get("x-error-code", ""),
+        headers,
+    )
 
 
 def _unreachable(reason: Any, url: str) -> WebError:

@@ -61,8 +61,19 @@ COMMAND_TIMEOUT = 15
 #: Seconds for all look-ups together, and for one wait of them.
 LOOKUP_DEADLINE, LOOKUP_TIMEOUT = 45, 10
 
-PACKAGES = ("*nvidia*", "libcuda*", "cuda-*", "docker*", "containerd*", "linux-headers-*", "dkms", "moby-*",
-            "libxnvctrl*", "podman-docker", "runc")
+PACKAGES = (
+    "*nvidia*",
+    "libcuda*",
+    "cuda-*",
+    "docker*",
+    "containerd*",
+    "linux-headers-*",
+    "dkms",
+    "moby-*",
+    "libxnvctrl*",
+    "podman-docker",
+    "runc",
+)
 PACKAGE_LINE = "${Package}\t${Version}\t${db:Status-Abbrev}\n"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 COMMANDS = {
@@ -119,9 +130,15 @@ def images(references: List[str]) -> List[Dict[str, Any]]:
         if answer["rc"] == 0:
             image = json.loads(answer["stdout"])
             digests = [text.partition("@")[2] for text in image.get("RepoDigests") or []]
-            found.append({"reference": reference, "present": True, "size": image.get("Size"),
-                          "digest": digests[0] if digests else None,
-                          "env": cuda_env((image.get("Config") or {}).get("Env"))})
+            found.append(
+                {
+                    "reference": reference,
+                    "present": True,
+                    "size": image.get("Size"),
+                    "digest": digests[0] if digests else None,
+                    "env": cuda_env((image.get("Config") or {}).get("Env")),
+                }
+            )
     return found
 
 
@@ -146,21 +163,30 @@ def on_disk(parameters: Dict[str, Any]) -> List[Dict[str, Any]]:
             found += store(parameters["root_dir"], model["repo"])
         elif model.get("path"):
             directory = host_reading.model_directory(model["path"])
-            found.append(dict(directory or {"error": "not-found", "detail": "there is no such directory"},
-                              origin="path", directory=model["path"]))
+            found.append(
+                dict(
+                    directory or {"error": "not-found", "detail": "there is no such directory"},
+                    origin="path",
+                    directory=model["path"],
+                )
+            )
     return found
 
 
-def lookups(parameters: Dict[str, Any], have: List[Dict[str, Any]],
-            local: List[Dict[str, Any]]) -> Dict[str, Any]:
+def lookups(
+    parameters: Dict[str, Any], have: List[Dict[str, Any]], local: List[Dict[str, Any]]
+) -> Dict[str, Any]:
     """What hub and registries say of the models and images that the host does not have already."""
     reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
     hub = Hub(parameters["endpoint"], parameters["token"], reader)
     registry = Registry(reader, parameters["insecure_registries"], os.uname().machine)
     kept = {(model.get("repo"), model.get("revision")) for model in have if model.get("record")}
     here = {image["reference"] for image in local}
-    models = [model for model in parameters["models"]
-              if model.get("repo") and (model["repo"], model.get("revision")) not in kept]
+    models = [
+        model
+        for model in parameters["models"]
+        if model.get("repo") and (model["repo"], model.get("revision")) not in kept
+    ]
     missing = [reference for reference in parameters["images"] if reference not in here]
     with ThreadPoolExecutor(max_workers=8) as pool:
         asked = [pool.submit(hub.model, model["repo"], model.get("revision")) for model in models]
@@ -176,17 +202,33 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         have = pool.submit(on_disk, parameters)
         web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
         commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
-        found = {"models": have.result() + web.result()["hub"],
-                 "images": local.result() + web.result()["registry"]}
+        found = {
+            "models": have.result() + web.result()["hub"],
+            "images": local.result() + web.result()["registry"],
+        }
     uname = os.uname()
-    paths = {parameters["root_dir"], parameters["config_dir"], parameters["docker_root"], "/", "/tmp",
-             "/var/tmp", "/var/cache", "/usr", _data_root(commands["docker-info"]) or "/"}
+    paths = {
+        parameters["root_dir"],
+        parameters["config_dir"],
+        parameters["docker_root"],
+        "/",
+        "/tmp",
+        "/var/tmp",
+        "/var/cache",
+        "/usr",
+        _data_root(commands["docker-info"]) or "/",
+    }
     return dict(
-        found, format=FORMAT, commands=commands,
+        found,
+        format=FORMAT,
+        commands=commands,
         files={name: host_reading.text(path) for name, path in FILES.items()},
-        uname={"release": uname.release, "machine": uname.machine}, cpus=os.cpu_count() or 0,
-        pci=host_reading.cards(), nouveau=os.path.isdir("/sys/module/nouveau"),
-        secure_boot=host_reading.binary_hex(SECURE_BOOT), efi=os.path.isdir("/sys/firmware/efi"),
+        uname={"release": uname.release, "machine": uname.machine},
+        cpus=os.cpu_count() or 0,
+        pci=host_reading.cards(),
+        nouveau=os.path.isdir("/sys/module/nouveau"),
+        secure_boot=host_reading.binary_hex(SECURE_BOOT),
+        efi=os.path.isdir("/sys/firmware/efi"),
         headers=os.path.isdir("/lib/modules/%s/build" % uname.release),
         reboot_required=os.path.exists("/run/reboot-required"),
         filesystems=[host_reading.filesystem(path) for path in sorted(paths)],
@@ -205,17 +247,20 @@ def _data_root(info: Dict[str, Any]) -> str:
 def main() -> None:
     """The module."""
     model = {"repo": {"type": "str"}, "revision": {"type": "str"}, "path": {"type": "path"}}
-    module = AnsibleModule(supports_check_mode=True, argument_spec={
-        "root_dir": {"type": "path", "default": "/var/lib/boxwright"},
-        "config_dir": {"type": "path", "default": "/etc/boxwright"},
-        "docker_root": {"type": "path", "default": "/var/lib/docker"},
-        "models": {"type": "list", "elements": "dict", "default": [], "options": model},
-        "images": {"type": "list", "elements": "str", "default": []},
-        "endpoint": {"type": "str", "default": "https://huggingface.co"},
-        "token": {"type": "str", "default": "", "no_log": True},
-        "insecure_registries": {"type": "list", "elements": "str", "default": []},
-        "proxy": {"type": "str", "default": ""},
-    })
+    module = AnsibleModule(
+        supports_check_mode=True,
+        argument_spec={
+            "root_dir": {"type": "path", "default": "/var/lib/boxwright"},
+            "config_dir": {"type": "path", "default": "/etc/boxwright"},
+            "docker_root": {"type": "path", "default": "/var/lib/docker"},
+            "models": {"type": "list", "elements": "dict", "default": [], "options": model},
+            "images": {"type": "list", "elements": "str", "default": []},
+            "endpoint": {"type": "str", "default": "https://huggingface.co"},
+            "token": {"type": "str", "default": "", "no_log": True},
+            "insecure_registries": {"type": "list", "elements": "str", "default": []},
+            "proxy": {"type": "str", "default": ""},
+        },
+    )
     module.exit_json(changed=False, raw=read(module.params))
 
 

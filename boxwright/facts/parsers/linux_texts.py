@@ -76,7 +76,7 @@ def sockets(text: str) -> List[Socket]:
 
 
 def addresses(addresses_json: str, routes_json: str) -> Tuple[str, ...]:
-    """The host's own addresses of `ip -j address`, those of the default route's interface first, IPv4 first."""
+    """The host's own addresses of `ip -j address`, the default route's first, IPv4 before IPv6."""
     devices = [route.get("dev") for route in _objects(routes_json)]
     found = []
     for link in _objects(addresses_json):

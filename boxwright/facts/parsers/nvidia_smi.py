@@ -13,11 +13,28 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 #: Fields of one card. The first are in every release since 535; a card or release without one of the others
 #: says so.
 CARD_FIELDS = (
-    "index", "uuid", "name", "driver_version", "pci.bus_id", "memory.total", "memory.reserved", "memory.used",
-    "compute_cap", "persistence_mode", "power.limit", "power.default_limit", "power.min_limit",
+    "index",
+    "uuid",
+    "name",
+    "driver_version",
+    "pci.bus_id",
+    "memory.total",
+    "memory.reserved",
+    "memory.used",
+    "compute_cap",
+    "persistence_mode",
+    "power.limit",
+    "power.default_limit",
+    "power.min_limit",
     "power.max_limit",
-    "clocks.current.graphics", "clocks.max.graphics", "clocks.current.memory", "clocks.max.memory",
-    "pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.width.current", "pcie.link.width.max",
+    "clocks.current.graphics",
+    "clocks.max.graphics",
+    "clocks.current.memory",
+    "clocks.max.memory",
+    "pcie.link.gen.current",
+    "pcie.link.gen.max",
+    "pcie.link.width.current",
+    "pcie.link.width.max",
     "mig.mode.current",
 )
 
@@ -25,8 +42,11 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _BAD_FIELD = re.compile(r'Field "(?P<field>[^"]*)" is not a valid field to query')
 _LIBRARY = re.compile(r"NVML library version:\s*(?P<version>[\d.]+)")
-_LOST = re.compile(r"Unable to determine the device handle for (?:GPU\s*(?P<index>\d+)\s*:\s*)?(?:GPU\s*)?"
-                   r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])", re.I)
+_LOST = re.compile(
+    r"Unable to determine the device handle for (?:GPU\s*(?P<index>\d+)\s*:\s*)?(?:GPU\s*)?"
+    r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])",
+    re.I,
+)
 
 #: How a call went. ok, not-installed, no-driver, library-missing, mismatch, no-devices, permission,
 #: bad-field, lost (some cards answer and some do not), hung, failed.
@@ -34,15 +54,29 @@ _SIGNS = (
     ("mismatch", re.compile(r"Driver/library version mismatch", re.I)),
     ("no-driver", re.compile(r"couldn't communicate with the NVIDIA driver", re.I)),
     ("library-missing", re.compile(r"couldn't find libnvidia-ml", re.I)),
-    ("permission", re.compile(r"Insufficient Permissions|does not have permission|"
-                              r"/dev/nvidia\* files are readable", re.I)),
+    (
+        "permission",
+        re.compile(
+            r"Insufficient Permissions|does not have permission|"
+            r"/dev/nvidia\* files are readable",
+            re.I,
+        ),
+    ),
     ("no-devices", re.compile(r"^\s*No devices were found", re.I | re.M)),
     ("bad-field", _BAD_FIELD),
     ("lost", re.compile(r"Unable to determine the device handle|GPU is lost", re.I)),
 )
 #: Exit statuses by nvidia-smi(1), for texts that no sign matches.
-_STATUSES = {4: "permission", 6: "no-devices", 9: "no-driver", 12: "library-missing", 15: "lost",
-             18: "mismatch", 124: "hung", 127: "not-installed"}
+_STATUSES = {
+    4: "permission",
+    6: "no-devices",
+    9: "no-driver",
+    12: "library-missing",
+    15: "lost",
+    18: "mismatch",
+    124: "hung",
+    127: "not-installed",
+}
 
 
 class Query(NamedTuple):
@@ -146,7 +180,7 @@ def _join_name(cells: List[str], fields: Sequence[str]) -> List[str]:
     if extra <= 0 or "name" not in fields:
         return cells
     at = list(fields).index("name")
-    return [*cells[:at], ", ".join(cells[at:at + extra + 1]), *cells[at + extra + 1:]]
+    return [*cells[:at], ", ".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
 
 
 def topology(text: str) -> Dict[int, Tuple[str, ...]]:
@@ -162,7 +196,7 @@ def topology(text: str) -> Dict[int, Tuple[str, ...]]:
             continue
         row = re.fullmatch(r"GPU(\d+)", cells[0])
         if row and len(cells) > len(columns):
-            found[int(row.group(1))] = tuple(cells[1:1 + len(columns)])
+            found[int(row.group(1))] = tuple(cells[1 : 1 + len(columns)])
     return found
 
 

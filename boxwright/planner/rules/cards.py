@@ -18,7 +18,8 @@ def _counted(counts: Counter[str]) -> str:
 
 @host_gate("cards-differ", source=CATALOG)
 def cards_differ(host: Host, cases: Sequence[Case]) -> Note | None:
-    """Declared cards are a promise that the plan was made for; a host with others would not do what was planned.
+    """Declared cards are a promise that the plan was made for; a host with others would not do what was
+    planned.
 
     A 5090 D V2 answers like a 5090 and has 24 GB: name, PCI id and memory are compared.
     """
@@ -30,8 +31,12 @@ def cards_differ(host: Host, cases: Sequence[Case]) -> Note | None:
     found = Counter(card.kind.id if card.kind else card.title for card in host.cards)
     if +declared == found:
         return None
-    return note(f"{_counted(declared)} declared; the host has {_counted(found)}",
-                "declare what is there, or leave box_gpus out", "look at the missing card", at="box_gpus")
+    return note(
+        f"{_counted(declared)} declared; the host has {_counted(found)}",
+        "declare what is there, or leave box_gpus out",
+        "look at the missing card",
+        at="box_gpus",
+    )
 
 
 @host_gate("declared-card-unknown", source=CATALOG)
@@ -40,18 +45,23 @@ def declared_unknown(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
     known = [kind.id for kind in host.catalog.cards]
     for cards in host.box.gpus:
         if cards.model not in known:
-            yield note(f"the catalog has no card named {shown(cards.model)}; it has {listed(sorted(known))}",
-                       "leave box_gpus out to plan with what the host says", at="box_gpus")
+            yield note(
+                f"the catalog has no card named {shown(cards.model)}; it has {listed(sorted(known))}",
+                "leave box_gpus out to plan with what the host says",
+                at="box_gpus",
+            )
 
 
 @host_advice("card-unknown", source=CATALOG)
 def card_unknown(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
-    """Of a card that the catalog does not know, memory and limits are known once a driver runs; speed is not."""
+    """Of a card that the catalog does not know, memory and limits are known once a driver runs."""
     for card in host.cards:
         if card.kind is None:
-            yield note(f"{card.title} is not in the catalog"
-                       + (": its memory is not known before a driver runs" if card.total_mib is None else ""),
-                       at="box_gpus")
+            yield note(
+                f"{card.title} is not in the catalog"
+                + (": its memory is not known before a driver runs" if card.total_mib is None else ""),
+                at="box_gpus",
+            )
 
 
 @gate("card-missing", source="https://docs.nvidia.com/deploy/nvidia-smi/index.html")
@@ -61,8 +71,12 @@ def card_missing(case: Case) -> Note | None:
     missing = [index for index in case.indices if index not in have]
     if not missing or not have:
         return None
-    return note(f"card {', '.join(map(str, missing[:8]))} is not there; the host has {', '.join(map(str, sorted(have)))}",
-                f"gpus: {sorted(have)[:max(1, len(case.indices))]}", at="gpus")
+    return note(
+        f"card {', '.join(map(str, missing[:8]))} is not there; the host has "
+        f"{', '.join(map(str, sorted(have)))}",
+        f"gpus: {sorted(have)[: max(1, len(case.indices))]}",
+        at="gpus",
+    )
 
 
 @gate("card-named-twice", source="https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html")
@@ -71,7 +85,9 @@ def named_twice(case: Case) -> Note | None:
     indices = case.deployment.gpus or ()
     if len(set(indices)) == len(indices):
         return None
-    return note(f"gpus names a card twice: {list(indices)[:16]}", f"gpus: {sorted(set(indices))[:16]}", at="gpus")
+    return note(
+        f"gpus names a card twice: {list(indices)[:16]}", f"gpus: {sorted(set(indices))[:16]}", at="gpus"
+    )
 
 
 @gate("no-card-left", source="boxwright/planner/cards.py")
@@ -79,8 +95,12 @@ def no_card_left(case: Case) -> Note | None:
     """A deployment that names no cards gets those that the others leave."""
     if case.indices or not case.host.cards:
         return None
-    return note(f"no card is left for {shown(case.deployment.name)}: the other deployments have them all",
-                "gpus: […] for each deployment, so that they share", "fewer deployments", at="gpus")
+    return note(
+        f"no card is left for {shown(case.deployment.name)}: the other deployments have them all",
+        "gpus: […] for each deployment, so that they share",
+        "fewer deployments",
+        at="gpus",
+    )
 
 
 @host_gate("card-overbooked", source="https://github.com/vllm-project/vllm/issues/20305")
@@ -97,9 +117,13 @@ def overbooked(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
         asked = sum(_bytes(case, usable) for case in users)
         if asked > usable:
             names = listed(shown(case.deployment.name) for case in users)
-            yield note(f"{names} share card {card.index} and ask for {asked / usable:.0%} of it",
-                       f"gpu_memory_utilization: {0.9 / len(users):.2f} for each", "another card for one of them",
-                       at="gpu_memory_utilization", place=users[-1].place)
+            yield note(
+                f"{names} share card {card.index} and ask for {asked / usable:.0%} of it",
+                f"gpu_memory_utilization: {0.9 / len(users):.2f} for each",
+                "another card for one of them",
+                at="gpu_memory_utilization",
+                place=users[-1].place,
+            )
 
 
 def _bytes(case: Case, usable: int) -> float:
@@ -115,5 +139,8 @@ def multi_instance(case: Case) -> Note | None:
     split = [card.index for card in case.cards if card.card.mig]
     if not split:
         return None
-    return note(f"card {split[0]} is split into instances (MIG): the plan counts with the whole card",
-                "switch MIG off: nvidia-smi -mig 0", at="gpus")
+    return note(
+        f"card {split[0]} is split into instances (MIG): the plan counts with the whole card",
+        "switch MIG off: nvidia-smi -mig 0",
+        at="gpus",
+    )

@@ -11,7 +11,8 @@ from boxwright.planner.rules.registry import Note, host_advice, host_gate, note
 from boxwright.planner.rules.words import gb, gib
 
 SOURCE = "https://github.com/sgl-project/sglang/issues/2801"
-#: Bytes of driver, toolkit and engine packages with what building modules takes, while they are not installed.
+#: Bytes of driver, toolkit and engine packages with what building modules takes, while they are not
+#: installed.
 SYSTEM_PACKAGES = 2_500_000_000
 #: Bytes of AutoAWQ's environment: torch and what it brings.
 QUANTIZER = 8_000_000_000
@@ -60,15 +61,21 @@ def _image(case: Case, docker: str) -> Iterator[Need]:
 
 
 def _filesystem(host: Host, path: str) -> Filesystem | None:
-    """Where a path lies: of the filesystems that were looked at the one with the longest mount point above it."""
-    above = [one for one in host.facts.filesystems
-             if path == one.path or path.startswith(one.path.rstrip("/") + "/")]
+    """Where a path lies: of the filesystems that were looked at the one with the longest mount point above
+    it.
+    """
+    above = [
+        one
+        for one in host.facts.filesystems
+        if path == one.path or path.startswith(one.path.rstrip("/") + "/")
+    ]
     return max(above, key=lambda one: len(one.path), default=None)
 
 
 @host_gate("disk-too-small", source=SOURCE)
 def disk_too_small(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
-    """Weights, image and quantization are counted together for each filesystem before the first byte is fetched.
+    """Weights, image and quantization are counted together for each filesystem before the first byte is
+    fetched.
 
     A disk that fills up stops more than the download: Docker, the journal, the running engine.
     """
@@ -82,9 +89,12 @@ def disk_too_small(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
         if total <= place.available:
             continue
         parts = ", ".join(f"{gb(need.size)} {need.what}" for need in wanted)
-        yield note(f"{gb(total)} are needed on {place.mount} ({parts}); {gb(place.available)} are free",
-                   f"free {gb(total - place.available)} on {place.mount}",
-                   "box_root_dir: … on a larger disk", at="box_root_dir")
+        yield note(
+            f"{gb(total)} are needed on {place.mount} ({parts}); {gb(place.available)} are free",
+            f"free {gb(total - place.available)} on {place.mount}",
+            "box_root_dir: … on a larger disk",
+            at="box_root_dir",
+        )
 
 
 @host_gate("read-only-disk", source=SOURCE)
@@ -94,8 +104,12 @@ def read_only(host: Host, cases: Sequence[Case]) -> Note | None:
     place = next((place for place in places if place and place.read_only), None)
     if place is None:
         return None
-    return note(f"{place.mount} is mounted read-only", "mount it writable", "box_root_dir: … elsewhere",
-                at="box_root_dir")
+    return note(
+        f"{place.mount} is mounted read-only",
+        "mount it writable",
+        "box_root_dir: … elsewhere",
+        at="box_root_dir",
+    )
 
 
 @host_gate("memory-too-small", source="https://github.com/casper-hansen/AutoAWQ/blob/main/awq/models/base.py")
@@ -107,17 +121,25 @@ def memory_too_small(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
     for case in cases:
         size = case.model.weight_bytes
         if case.deployment.quantize and size and size > QUANTIZE_SHARE * total:
-            yield note(f"quantizing {case.model.name} reads {gib(size)} into main memory; the host has {gib(total)}",
-                       "a ready checkpoint", "quantize on a host with more memory", at="quantize",
-                       place=case.place)
+            yield note(
+                f"quantizing {case.model.name} reads {gib(size)} into main memory; the host has {gib(total)}",
+                "a ready checkpoint",
+                "quantize on a host with more memory",
+                at="quantize",
+                place=case.place,
+            )
 
 
 @host_advice("little-memory", source="https://github.com/vllm-project/vllm/issues/27600")
 def little_memory(host: Host, cases: Sequence[Case]) -> Note | None:
-    """An engine keeps about 6 GiB of main memory for each card, and reads weights faster when they stay cached."""
+    """An engine keeps about 6 GiB of main memory for each card, and reads weights faster when they stay
+    cached.
+    """
     total = host.facts.memory.total
     ranks = sum(case.settings.tensor_parallel * case.settings.pipeline_parallel for case in cases)
     if not total or not ranks or total >= 6 * ranks << 30:
         return None
-    return note(f"{gib(total)} of main memory is little for {ranks} engine process{'' if ranks == 1 else 'es'}",
-                "at least 6 GiB for each card in use")
+    return note(
+        f"{gib(total)} of main memory is little for {ranks} engine process{'' if ranks == 1 else 'es'}",
+        "at least 6 GiB for each card in use",
+    )

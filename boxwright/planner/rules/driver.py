@@ -17,8 +17,9 @@ def _flavor(host: Host) -> str:
     return str(host.box.settings.get("nvidia_driver_flavor") or "open")
 
 
-@host_gate("proprietary-modules-on-blackwell",
-           source="https://github.com/NVIDIA/open-gpu-kernel-modules/issues/872")
+@host_gate(
+    "proprietary-modules-on-blackwell", source="https://github.com/NVIDIA/open-gpu-kernel-modules/issues/872"
+)
 def proprietary_on_blackwell(host: Host, cases: Sequence[Case]) -> Note | None:
     """Blackwell cards work only with the open kernel modules.
 
@@ -29,8 +30,11 @@ def proprietary_on_blackwell(host: Host, cases: Sequence[Case]) -> Note | None:
     card = next((card for card in host.cards if card.kind and card.kind.open_modules_only), None)
     if card is None:
         return None
-    return note(f"{card.title} works only with the open kernel modules; proprietary ones are declared",
-                "nvidia_driver_flavor: open", at="nvidia_driver_flavor")
+    return note(
+        f"{card.title} works only with the open kernel modules; proprietary ones are declared",
+        "nvidia_driver_flavor: open",
+        at="nvidia_driver_flavor",
+    )
 
 
 @host_gate("driver-branch-too-old", source="https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/")
@@ -39,27 +43,35 @@ def branch_too_old(host: Host, cases: Sequence[Case]) -> Note | None:
     branch = host.driver_branch
     if branch is None or branch >= LOWEST_BRANCH:
         return None
-    return note(f"driver branch {branch} supports less than CUDA 12.8", 'nvidia_driver_branch: "580"',
-                at="nvidia_driver_branch")
+    return note(
+        f"driver branch {branch} supports less than CUDA 12.8",
+        'nvidia_driver_branch: "580"',
+        at="nvidia_driver_branch",
+    )
 
 
 @host_gate("card-needs-newer-driver", source="boxwright/catalog/data/cards.yml")
 def card_needs_newer(host: Host, cases: Sequence[Case]) -> Note | None:
     """A card works with drivers from the branch on that came with it."""
     branch = host.driver_branch
-    card = next((card for card in host.cards if card.kind and branch and card.kind.driver_branch > branch), None)
+    card = next(
+        (card for card in host.cards if card.kind and branch and card.kind.driver_branch > branch), None
+    )
     if card is None or card.kind is None:
         return None
-    return note(f"{card.title} needs driver {card.kind.driver_branch} or newer; {branch} is declared",
-                f'nvidia_driver_branch: "{max(card.kind.driver_branch, 580)}"', at="nvidia_driver_branch")
+    return note(
+        f"{card.title} needs driver {card.kind.driver_branch} or newer; {branch} is declared",
+        f'nvidia_driver_branch: "{max(card.kind.driver_branch, 580)}"',
+        at="nvidia_driver_branch",
+    )
 
 
 @host_gate("driver-does-not-work", source="https://github.com/oddmario/NVIDIA-Ubuntu-Driver-Guide/issues/4")
 def driver_does_not_work(host: Host, cases: Sequence[Case]) -> Note | None:
     """Where the driver is not Boxwright's to manage, it must work before anything is built on it.
 
-    After an upgrade of its packages the loaded module is the old one until a reboot: running containers go on,
-    the next one fails.
+    After an upgrade of its packages the loaded module is the old one until a reboot: running containers go
+    on, the next one fails.
     """
     driver, facts = host.facts.driver, host.facts
     if host.box.driver.manage or not facts.recorded or driver.state == "loaded" or not cases:
@@ -68,30 +80,44 @@ def driver_does_not_work(host: Host, cases: Sequence[Case]) -> Note | None:
         "absent": "no NVIDIA driver is installed",
         "installed": "the NVIDIA driver is installed and its module is not loaded",
         "mismatch": f"libraries {driver.library_version or driver.installed_version} and the loaded module "
-                    f"{driver.loaded_version} are of two versions: a reboot is due",
+        f"{driver.loaded_version} are of two versions: a reboot is due",
         "no-devices": "the driver is loaded and no card answers it",
         "nouveau": "nouveau holds the cards",
     }
-    return note(f"{words.get(driver.state, driver.problem or 'the driver does not answer')}, and nvidia_driver_manage "
-                "is false", "reboot" if driver.state in ("mismatch", "installed") else "nvidia_driver_manage: true",
-                at="nvidia_driver_manage")
+    return note(
+        f"{words.get(driver.state, driver.problem or 'the driver does not answer')}, and "
+        f"nvidia_driver_manage "
+        "is false",
+        "reboot" if driver.state in ("mismatch", "installed") else "nvidia_driver_manage: true",
+        at="nvidia_driver_manage",
+    )
 
 
 @host_gate("card-does-not-answer", source="https://github.com/NVIDIA/open-gpu-kernel-modules/issues/862")
 def card_does_not_answer(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
     """A card on the bus that the loaded driver does not list has fallen off, or was never initialised.
 
-    One of several: power, a riser, heat (Xid 79). All of them, on new boards: Resizable BAR and Above 4G Decoding.
+    One of several: power, a riser, heat (Xid 79). All of them, on new boards: Resizable BAR and Above 4G
+    Decoding.
     """
     driver = host.facts.driver
     used = {index for case in cases for index in case.indices}
     if driver.state == "no-devices":
-        yield note("the driver is loaded and no card answers it", "reboot the host",
-                   "enable Resizable BAR and Above 4G Decoding in the firmware", at="nvidia_driver_branch")
+        yield note(
+            "the driver is loaded and no card answers it",
+            "reboot the host",
+            "enable Resizable BAR and Above 4G Decoding in the firmware",
+            at="nvidia_driver_branch",
+        )
     for card in host.cards:
         if card.card.lost and card.index in used:
-            yield note(f"the card at {card.card.pci_bus} is on the bus and does not answer: fallen off, by power or "
-                       "heat", "reboot the host", "look at its cables and at the kernel log (Xid 79)", at="box_gpus")
+            yield note(
+                f"the card at {card.card.pci_bus} is on the bus and does not answer: fallen off, by power or "
+                "heat",
+                "reboot the host",
+                "look at its cables and at the kernel log (Xid 79)",
+                at="box_gpus",
+            )
 
 
 @host_gate("no-card", source="https://pci-ids.ucw.cz/read/PC/10de")
@@ -100,10 +126,17 @@ def no_card(host: Host, cases: Sequence[Case]) -> Note | None:
     if host.cards or not cases:
         return None
     if not host.facts.recorded:
-        return note("no cards are declared, so nothing can be planned without the host",
-                    "box_gpus: {model: rtx5090, count: 1}", at="box_gpus")
-    return note("the host has no NVIDIA card on its PCI bus", "see that the card is seated and enabled in the firmware",
-                "pass it through to this virtual machine", at="box_gpus")
+        return note(
+            "no cards are declared, so nothing can be planned without the host",
+            "box_gpus: {model: rtx5090, count: 1}",
+            at="box_gpus",
+        )
+    return note(
+        "the host has no NVIDIA card on its PCI bus",
+        "see that the card is seated and enabled in the firmware",
+        "pass it through to this virtual machine",
+        at="box_gpus",
+    )
 
 
 @host_gate("secure-boot", source="https://github.com/NVIDIA/ansible-role-nvidia-driver/issues/78")
@@ -112,19 +145,24 @@ def secure_boot(host: Host, cases: Sequence[Case]) -> Note | None:
 
     Modules built on the host are not: the driver would be gone after the next reboot, and nouveau with it.
     """
-    if not host.facts.driver.secure_boot or not host.box.driver.manage \
-            or host.box.settings.get("nvidia_driver_secure_boot_enrolled") is True \
-            or host.facts.driver.state == "loaded":
+    if (
+        not host.facts.driver.secure_boot
+        or not host.box.driver.manage
+        or host.box.settings.get("nvidia_driver_secure_boot_enrolled") is True
+        or host.facts.driver.state == "loaded"
+    ):
         return None
-    return note("Secure Boot is on, and it refuses kernel modules that are built on the host",
-                "switch Secure Boot off in the firmware",
-                "enrol the host's module key (mokutil --import), then nvidia_driver_secure_boot_enrolled: true",
-                at="nvidia_driver_secure_boot_enrolled")
+    return note(
+        "Secure Boot is on, and it refuses kernel modules that are built on the host",
+        "switch Secure Boot off in the firmware",
+        "enrol the host's module key (mokutil --import), then nvidia_driver_secure_boot_enrolled: true",
+        at="nvidia_driver_secure_boot_enrolled",
+    )
 
 
 @host_gate("system-not-supported", source="https://docs.nvidia.com/cuda/cuda-installation-guide-linux/")
 def system_not_supported(host: Host, cases: Sequence[Case]) -> Note | None:
-    """The roles install packages of Debian and Ubuntu releases that NVIDIA's repository serves, for x86-64."""
+    """The roles install packages of the Debian and Ubuntu releases that NVIDIA's repository serves."""
     system = host.facts.os
     if not host.facts.recorded:
         return None
@@ -132,8 +170,12 @@ def system_not_supported(host: Host, cases: Sequence[Case]) -> Note | None:
     if system.architecture == "x86_64" and system.version_id in known:
         return None
     served = "; ".join(f"{name.capitalize()} {', '.join(versions)}" for name, versions in SYSTEMS.items())
-    return note(f"the host runs {system.name or system.id or 'an unknown system'} on {system.architecture}; the roles "
-                f"are made for {served} on x86_64", "install one of these")
+    return note(
+        f"the host runs {system.name or system.id or 'an unknown system'} on {system.architecture}; the "
+        f"roles "
+        f"are made for {served} on x86_64",
+        "install one of these",
+    )
 
 
 @host_advice("reboot-is-due", source="https://github.com/pando85/homelab/pull/4110")
@@ -142,6 +184,10 @@ def reboot_is_due(host: Host, cases: Sequence[Case]) -> Note | None:
     driver = host.facts.driver
     if driver.state != "mismatch" or not host.box.driver.manage:
         return None
-    return note(f"libraries {driver.library_version or driver.installed_version} and the loaded module "
-                f"{driver.loaded_version} are of two versions", "nvidia_driver_reboot: true lets the run reboot",
-                "reboot by hand", at="nvidia_driver_reboot")
+    return note(
+        f"libraries {driver.library_version or driver.installed_version} and the loaded module "
+        f"{driver.loaded_version} are of two versions",
+        "nvidia_driver_reboot: true lets the run reboot",
+        "reboot by hand",
+        at="nvidia_driver_reboot",
+    )

@@ -16,21 +16,26 @@ def _failed(case: Case, *errors: str) -> bool:
 
 @gate("hub-unreachable", source="https://github.com/vllm-project/vllm/issues/9255")
 def unreachable(case: Case) -> Note | None:
-    """Weights that are not in the host's store come from the hub, so it must answer before anything is changed.
+    """Weights that are not in the host's store come from the hub, so it must answer before anything is
+    changed.
 
     A host whose store has the locked revision needs no hub.
     """
     if not _failed(case, "unreachable", "dns", "tls", "invalid"):
         return None
     hub = case.host.box.hub.endpoint
-    return note(f"the hub {hub} cannot be used for {shown(case.model.name)}: {case.model.detail}",
-                "see that the host reaches it (box_proxy, box_hub.endpoint)",
-                "put the weights into the store first", at="model")
+    return note(
+        f"the hub {hub} cannot be used for {shown(case.model.name)}: {case.model.detail}",
+        "see that the host reaches it (box_proxy, box_hub.endpoint)",
+        "put the weights into the store first",
+        at="model",
+    )
 
 
 @gate("hub-unauthorized", source=SOURCE)
 def unauthorized(case: Case) -> Note | None:
-    """The hub wants to know who asks (401): the model is private or gated, or the token is wrong, or no such model.
+    """The hub wants to know who asks (401): the model is private or gated, or the token is wrong, or no such
+    model.
 
     The hub answers 401 for names that do not exist, too, so that nobody can try names.
     """
@@ -38,9 +43,13 @@ def unauthorized(case: Case) -> Note | None:
         return None
     token = case.host.box.hub.token
     way = "the token is refused: make a new one" if token else "box_hub: {token: …} of an account with access"
-    return note(f"the hub does not show {shown(case.model.repo)} to {'this token' if token else 'anybody'} (401); "
-                "it answers the same for a repository that does not exist",
-                "see that the repository's name is right", way, at="model")
+    return note(
+        f"the hub does not show {shown(case.model.repo)} to {'this token' if token else 'anybody'} (401); "
+        "it answers the same for a repository that does not exist",
+        "see that the repository's name is right",
+        way,
+        at="model",
+    )
 
 
 @gate("hub-forbidden", source=SOURCE)
@@ -49,8 +58,11 @@ def forbidden(case: Case) -> Note | None:
     if not _failed(case, "forbidden"):
         return None
     endpoint = case.host.box.hub.endpoint
-    return note(f"the account of the token may not read {shown(case.model.repo)} (403)",
-                f"accept its licence at {endpoint}/{case.model.repo}", at="model")
+    return note(
+        f"the account of the token may not read {shown(case.model.repo)} (403)",
+        f"accept its licence at {endpoint}/{case.model.repo}",
+        at="model",
+    )
 
 
 @gate("hub-not-found", source="https://huggingface.co/docs/hub/repositories")
@@ -58,8 +70,11 @@ def not_found(case: Case) -> Note | None:
     """The hub has no such repository, or no such revision in it."""
     if not _failed(case, "not-found"):
         return None
-    return note(f"the hub has no {shown(case.deployment.model)}: {case.model.detail}",
-                "see that repository and revision are spelt right", at="model")
+    return note(
+        f"the hub has no {shown(case.deployment.model)}: {case.model.detail}",
+        "see that repository and revision are spelt right",
+        at="model",
+    )
 
 
 @gate("model-unknown-offline", source="boxwright/planner/model_source.py")
@@ -67,5 +82,9 @@ def unknown_offline(case: Case) -> Note | None:
     """A model outside the catalog is known by what the hub says of it; without a look there is no plan."""
     if case.model.problem != "hub" or case.model.error is not None:
         return None
-    return note(f"nothing is known of {shown(case.model.name)} without asking the hub",
-                "plan on the host instead of offline", "use a model of the catalog", at="model")
+    return note(
+        f"nothing is known of {shown(case.model.name)} without asking the hub",
+        "plan on the host instead of offline",
+        "use a model of the catalog",
+        at="model",
+    )

@@ -22,13 +22,23 @@ def needs_newer_driver(case: Case) -> Note | None:
     if branch is None or needed is None or branch >= needed:
         return None
     driver, box = case.host.facts.driver, case.host.box
-    has = f"this box has {driver.version}" if not box.driver.manage and driver.version \
+    has = (
+        f"this box has {driver.version}"
+        if not box.driver.manage and driver.version
         else f"nvidia_driver_branch is {box.driver.version or box.driver.branch}"
+    )
     other = case.host.catalog.images.variant(case.deployment.image, 12)
-    slower = " (decodes hybrids without the fused kernel)" if case.architecture and case.architecture.is_hybrid else ""
+    slower = (
+        " (decodes hybrids without the fused kernel)"
+        if case.architecture and case.architecture.is_hybrid
+        else ""
+    )
     ways = (f'nvidia_driver_branch: "{needed}"', f"image: {other}{slower}" if other else "")
-    return note(f"{case.deployment.image} is built for CUDA {case.cuda}, which needs driver {needed} or newer; {has}",
-                *(way for way in ways if way), at="image")
+    return note(
+        f"{case.deployment.image} is built for CUDA {case.cuda}, which needs driver {needed} or newer; {has}",
+        *(way for way in ways if way),
+        at="image",
+    )
 
 
 @gate("image-tag-unpublished", source=TAGS)
@@ -36,8 +46,12 @@ def tag_unpublished(case: Case) -> Note | None:
     """Tags with another CUDA version exist for some releases only: `-cu129` from 0.20 to 0.32."""
     if not case.image.problem or (case.image_facts and not case.image_facts.error):
         return None
-    return note(f"{case.deployment.image}: {case.image.problem}", "use the plain tag of the release",
-                "a release that has it", at="image")
+    return note(
+        f"{case.deployment.image}: {case.image.problem}",
+        "use the plain tag of the release",
+        "a release that has it",
+        at="image",
+    )
 
 
 @gate("image-not-found", source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md")
@@ -46,8 +60,11 @@ def not_found(case: Case) -> Note | None:
     seen = case.image_facts
     if seen is None or seen.present or seen.error != "not-found":
         return None
-    return note(f"the registry has no {case.deployment.image}: {seen.detail}",
-                "see that name and tag are spelt right", at="image")
+    return note(
+        f"the registry has no {case.deployment.image}: {seen.detail}",
+        "see that name and tag are spelt right",
+        at="image",
+    )
 
 
 @advice("image-not-seen", source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md")
@@ -56,28 +73,45 @@ def not_seen(case: Case) -> Note | None:
     seen = case.image_facts
     if seen is None or seen.present or seen.error in (None, "not-found"):
         return None
-    return note(f"whether {case.deployment.image} can be pulled is not known: {seen.detail}",
-                "see that the host's Docker reaches the registry", at="image")
+    return note(
+        f"whether {case.deployment.image} can be pulled is not known: {seen.detail}",
+        "see that the host's Docker reaches the registry",
+        at="image",
+    )
 
 
 @advice("image-tag-moves", source="https://github.com/noonghunna/club-3090/issues/165")
 def tag_moves(case: Case) -> Note | None:
-    """`latest` and `nightly` are another image tomorrow; the lock keeps what was resolved, the plan cannot know it."""
+    """`latest` and `nightly` are another image tomorrow; the lock keeps what was resolved, the plan cannot
+    know it.
+    """
     if not case.image.moving:
         return None
-    return note(f"the tag of {case.deployment.image} moves from image to image; the lock keeps today's",
-                "name a release: vllm/vllm-openai:v0.32.0", at="image")
+    return note(
+        f"the tag of {case.deployment.image} moves from image to image; the lock keeps today's",
+        "name a release: vllm/vllm-openai:v0.32.0",
+        at="image",
+    )
 
 
 @advice("image-release-unknown", source="boxwright/catalog/data/images.yml")
 def release_unknown(case: Case) -> Note | None:
-    """Options differ between releases. For an image whose release is not known, the nearest table stands in."""
+    """Options differ between releases.
+
+    For an image whose release is not known, the nearest table stands in.
+    """
     if case.settings.exact or case.image.engine == "sglang":
         return None
-    what = f"release {case.image.release} was not read" if case.image.release \
+    what = (
+        f"release {case.image.release} was not read"
+        if case.image.release
         else f"the tag of {case.deployment.image} names no release"
-    return note(f"{what}: options were checked against vLLM {case.settings.release}",
-                "name a release that the catalog has", at="image")
+    )
+    return note(
+        f"{what}: options were checked against vLLM {case.settings.release}",
+        "name a release that the catalog has",
+        at="image",
+    )
 
 
 @gate("engine-not-supported", source="boxwright/engines")
@@ -87,10 +121,16 @@ def engine_not_supported(case: Case) -> Note | None:
     if deployment.engine == "vllm" and engine in ("vllm", None):
         return None
     if deployment.engine != "vllm":
-        return note(f"engine {shown(deployment.engine)} cannot be run yet; Boxwright writes commands for vllm",
-                    "engine: vllm", at="engine")
-    return note(f"{deployment.image} is an image of {engine}, and the declared engine is vllm",
-                "image: vllm/vllm-openai:v0.32.0", at="image")
+        return note(
+            f"engine {shown(deployment.engine)} cannot be run yet; Boxwright writes commands for vllm",
+            "engine: vllm",
+            at="engine",
+        )
+    return note(
+        f"{deployment.image} is an image of {engine}, and the declared engine is vllm",
+        "image: vllm/vllm-openai:v0.32.0",
+        at="image",
+    )
 
 
 @gate("card-older-than-image", source="https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html")
@@ -103,8 +143,13 @@ def card_older(case: Case) -> Note | None:
     if not old:
         return None
     has = ".".join(str(part) for part in old[0].capability or ())
-    return note(f"{case.deployment.image} needs cards of compute capability {least} or newer; {old[0].title} has {has}",
-                "use an older release", "use another card", at="image")
+    return note(
+        f"{case.deployment.image} needs cards of compute capability {least} or newer; {old[0].title} has "
+        f"{has}",
+        "use an older release",
+        "use another card",
+        at="image",
+    )
 
 
 @advice("no-fused-kernel", source="https://github.com/vllm-project/vllm/pull/51674")
@@ -118,5 +163,8 @@ def no_fused_kernel(case: Case) -> Note | None:
     other = case.host.catalog.images.variant(case.deployment.image, 13)
     if other is None or reading.version(case.settings.release) < (0, 28):
         return None
-    return note("images for CUDA 12 lack the fused kernel of linear attention: decoding is about a tenth slower",
-                f"image: {other}", at="image")
+    return note(
+        "images for CUDA 12 lack the fused kernel of linear attention: decoding is about a tenth slower",
+        f"image: {other}",
+        at="image",
+    )

@@ -27,38 +27,63 @@ def fp8_with_flash_attn(case: Case) -> Note | None:
     """
     least = _least(case)
     backend = vllm.backend(case.deployment, case.command.env)
-    if backend is None or not backend.startswith("FLASH_ATTN") or not _eight_bits(case) or least is None \
-            or least[0] in (9, 10):
+    if (
+        backend is None
+        or not backend.startswith("FLASH_ATTN")
+        or not _eight_bits(case)
+        or least is None
+        or least[0] in (9, 10)
+    ):
         return None
-    return note(f"FLASH_ATTN cannot read an fp8 KV cache on {case.cards[0].title}",
-                "leave attention-backend out: FLASHINFER is picked", "kv_cache: bf16, with half the tokens",
-                at="extra_args")
+    return note(
+        f"FLASH_ATTN cannot read an fp8 KV cache on {case.cards[0].title}",
+        "leave attention-backend out: FLASHINFER is picked",
+        "kv_cache: bf16, with half the tokens",
+        at="extra_args",
+    )
 
 
 @gate("fp8-kv-with-triton", source="https://github.com/vllm-project/vllm/issues/26431")
 def fp8_with_triton(case: Case) -> Note | None:
     """Triton's attention needs native 8-bit floats, which cards have from compute capability 8.9 on."""
     least = _least(case)
-    if vllm.backend(case.deployment, case.command.env) != "TRITON_ATTN" or not _eight_bits(case) or least is None \
-            or least >= (8, 9):
+    if (
+        vllm.backend(case.deployment, case.command.env) != "TRITON_ATTN"
+        or not _eight_bits(case)
+        or least is None
+        or least >= (8, 9)
+    ):
         return None
-    return note(f"TRITON_ATTN cannot read an fp8 KV cache on {case.cards[0].title}",
-                "leave attention-backend out: FLASHINFER is picked", "kv_cache: bf16", at="extra_args")
+    return note(
+        f"TRITON_ATTN cannot read an fp8 KV cache on {case.cards[0].title}",
+        "leave attention-backend out: FLASHINFER is picked",
+        "kv_cache: bf16",
+        at="extra_args",
+    )
 
 
 @gate("nvfp4-kv-needs-blackwell", source="https://github.com/vllm-project/vllm/issues/43562")
 def nvfp4_needs_blackwell(case: Case) -> Note | None:
-    """A 4-bit KV cache is read by kernels of data-centre Blackwell; GeForce Blackwell crashes with stock builds."""
+    """A 4-bit KV cache is read by kernels of data-centre Blackwell; GeForce Blackwell crashes with stock
+    builds.
+    """
     least = _least(case)
     if not case.settings.kv_format.startswith("nvfp4") or least is None or least[0] == 10:
         return None
     soft = least[0] >= 12
     what = "has crashed with unpatched builds of vLLM" if soft else "has no 4-bit floating point"
-    return note(f"kv_cache {case.settings.kv_format}: {case.cards[0].title} {what}", "kv_cache: fp8",
-                at="kv_cache", soft=soft)
+    return note(
+        f"kv_cache {case.settings.kv_format}: {case.cards[0].title} {what}",
+        "kv_cache: fp8",
+        at="kv_cache",
+        soft=soft,
+    )
 
 
-@advice("block-size-has-no-effect", source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/platforms/interface.py")
+@advice(
+    "block-size-has-no-effect",
+    source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/platforms/interface.py",
+)
 def block_size_without_effect(case: Case) -> Note | None:
     """A hybrid model's attention blocks are as large as its state, whatever block-size says.
 
@@ -67,8 +92,13 @@ def block_size_without_effect(case: Case) -> Note | None:
     pool, asked = case.pool, case.settings.block_size
     if pool is None or asked is None or not pool.state_blocks or pool.block_tokens == asked:
         return None
-    return note(f"block-size {asked} has no effect: the engine takes blocks of {pool.block_tokens} tokens, as large as "
-                "a sequence's state", "leave block-size out", at="extra_args.block-size")
+    return note(
+        f"block-size {asked} has no effect: the engine takes blocks of {pool.block_tokens} tokens, as large "
+        f"as "
+        "a sequence's state",
+        "leave block-size out",
+        at="extra_args.block-size",
+    )
 
 
 @advice("kv-format-size-unknown", source="boxwright/planner/settings.py")
@@ -76,5 +106,7 @@ def size_unknown(case: Case) -> Note | None:
     """Some formats' exact bytes depend on the kernel that packs them; the plan uses their nominal bits."""
     if case.settings.kv_bytes_exact:
         return None
-    return note(f"the tokens that a {case.settings.kv_format} cache holds are an estimate by its nominal bits",
-                at="kv_cache")
+    return note(
+        f"the tokens that a {case.settings.kv_format} cache holds are an estimate by its nominal bits",
+        at="kv_cache",
+    )

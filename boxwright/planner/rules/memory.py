@@ -17,15 +17,22 @@ def _smaller_forms(case: Case) -> list[str]:
     entry, size = case.model.entry, case.weight_bytes
     if entry is None or size is None:
         return []
-    alike = [one for one in case.host.catalog.models.values()
-             if one.architecture == entry.architecture and one.id != entry.id
-             and one.weights.bits < entry.weights.bits]
-    return [f"model: {one.id}" for one in sorted(alike, key=lambda one: (one.weights.bits, one.unconfirmed))[:2]]
+    alike = [
+        one
+        for one in case.host.catalog.models.values()
+        if one.architecture == entry.architecture
+        and one.id != entry.id
+        and one.weights.bits < entry.weights.bits
+    ]
+    return [
+        f"model: {one.id}" for one in sorted(alike, key=lambda one: (one.weights.bits, one.unconfirmed))[:2]
+    ]
 
 
 @gate("weights-do-not-fit", source=ACCOUNTING)
 def weights_do_not_fit(case: Case) -> Note | None:
-    """Weights, and what a step of the engine needs beside them, must lie in a card's memory, or there is no cache.
+    """Weights, and what a step of the engine needs beside them, must lie in a card's memory, or there is no
+    cache.
 
     The official 8-bit Qwen3.8-27B has 28.75 GiB: one RTX 5090 has 31.4 GiB to use, and no room is left.
     """
@@ -35,17 +42,28 @@ def weights_do_not_fit(case: Case) -> Note | None:
     needs = ledger.weights + ledger.overhead.low
     cards = f"each of {len(case.cards)} cards" if len(case.cards) > 1 else f"one {case.cards[0].title}"
     if ledger.pinned and needs <= ledger.budget:
-        return note(f"{gib(ledger.pool.high)} of KV cache beside {gib(needs)} for weights and work are more than the "
-                    f"{gib(ledger.budget)} of {cards}", "a smaller kv_cache_memory_bytes", at="kv_cache_memory_bytes")
+        return note(
+            f"{gib(ledger.pool.high)} of KV cache beside {gib(needs)} for weights and work are more than the "
+            f"{gib(ledger.budget)} of {cards}",
+            "a smaller kv_cache_memory_bytes",
+            at="kv_cache_memory_bytes",
+        )
     ways = _smaller_forms(case)
     if len(case.host.cards) > len(case.cards):
         ways.append(f"tensor_parallel: {len(case.host.cards)}")
-    return note(f"{case.model.name} needs {gib(ledger.weights)} for weights and at least {gib(ledger.overhead.low)} to "
-                f"work on {cards}; the engine may fill {gib(ledger.budget)}",
-                *(ways or ["a smaller model, or more cards"]), at="model")
+    return note(
+        f"{case.model.name} needs {gib(ledger.weights)} for weights and at least {gib(ledger.overhead.low)} "
+        f"to "
+        f"work on {cards}; the engine may fill {gib(ledger.budget)}",
+        *(ways or ["a smaller model, or more cards"]),
+        at="model",
+    )
 
 
-@gate("kv-cache-too-small", source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/core/kv_cache_utils.py")
+@gate(
+    "kv-cache-too-small",
+    source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/core/kv_cache_utils.py",
+)
 def kv_cache_too_small(case: Case) -> Note | None:
     """The engine starts only if one sequence of the whole context fits into the KV cache.
 
@@ -64,29 +82,41 @@ def kv_cache_too_small(case: Case) -> Note | None:
     if ledger.pinned:
         ways.append(f"kv_cache_memory_bytes: {needs + ledger.layout.block_bytes} or more")
     has = f"{'has' if ledger.pinned else 'gets at most'} {gib(ledger.pool.high)}"
-    return note(f"one sequence of {context:,} tokens needs {gib(needs)} of KV cache a card; it {has}",
-                *ways, at="context")
+    return note(
+        f"one sequence of {context:,} tokens needs {gib(needs)} of KV cache a card; it {has}",
+        *ways,
+        at="context",
+    )
 
 
 @advice("kv-cache-may-be-too-small", source=ACCOUNTING)
 def kv_cache_may_be_too_small(case: Case) -> Note | None:
     """How much memory a step needs is known only at the first boot; the plan gives a range."""
     ledger, context = case.ledger, case.context
-    if ledger is None or context is None or ledger.short or not ledger.layout.fits(ledger.pool.high, context) \
-            or ledger.layout.fits(ledger.pool.low, context):
+    if (
+        ledger is None
+        or context is None
+        or ledger.short
+        or not ledger.layout.fits(ledger.pool.high, context)
+        or ledger.layout.fits(ledger.pool.low, context)
+    ):
         return None
     sure = ledger.layout.longest(ledger.pool.low, context)
-    return note(f"one sequence of {context:,} tokens fits only if the engine works with less than the most that is "
-                f"allowed for; {sure:,} tokens surely fit", "context: auto", f"context: {sure // 1024 * 1024}",
-                at="context")
+    return note(
+        f"one sequence of {context:,} tokens fits only if the engine works with less than the most that is "
+        f"allowed for; {sure:,} tokens surely fit",
+        "context: auto",
+        f"context: {sure // 1024 * 1024}",
+        at="context",
+    )
 
 
 @gate("more-sequences-than-state-blocks", source="https://github.com/vllm-project/recipes/pull/831")
 def more_sequences_than_blocks(case: Case) -> Note | None:
     """Each running sequence of a hybrid model keeps blocks of state, however short it is.
 
-    vLLM refuses to capture CUDA graphs for more sequences than there are blocks: "max_num_seqs exceeds available
-    Mamba cache blocks". Raising gpu_memory_utilization does not help much.
+    vLLM refuses to capture CUDA graphs for more sequences than there are blocks: "max_num_seqs exceeds
+    available Mamba cache blocks". Raising gpu_memory_utilization does not help much.
     """
     ledger = case.ledger
     if ledger is None or not ledger.layout.state_blocks or ledger.short or case.settings.eager:
@@ -94,8 +124,11 @@ def more_sequences_than_blocks(case: Case) -> Note | None:
     blocks = ledger.layout.count(ledger.pool.high)
     if case.settings.concurrency <= blocks or blocks <= 0:
         return None
-    return note(f"concurrency {case.settings.concurrency} is more than the {blocks} state blocks that the cache has",
-                f"concurrency: {max(1, ledger.layout.resident(ledger.pool.low, 1024))}", at="concurrency")
+    return note(
+        f"concurrency {case.settings.concurrency} is more than the {blocks} state blocks that the cache has",
+        f"concurrency: {max(1, ledger.layout.resident(ledger.pool.low, 1024))}",
+        at="concurrency",
+    )
 
 
 @advice("sequences-will-wait", source=ACCOUNTING)
@@ -107,8 +140,11 @@ def sequences_will_wait(case: Case) -> Note | None:
     resident = ledger.layout.resident(ledger.pool.high, 1024)
     if case.settings.concurrency <= resident or resident == 0:
         return None
-    return note(f"only {resident} sequences of 1,024 tokens fit at once; concurrency is {case.settings.concurrency}",
-                f"concurrency: {resident}", at="concurrency")
+    return note(
+        f"only {resident} sequences of 1,024 tokens fit at once; concurrency is {case.settings.concurrency}",
+        f"concurrency: {resident}",
+        at="concurrency",
+    )
 
 
 @advice("utilization-leaves-no-room", source="https://github.com/vllm-project/vllm/issues/44209")
@@ -123,9 +159,12 @@ def utilization_leaves_no_room(case: Case) -> Note | None:
     safe = SAFE_SHARE_HYBRID if architecture.is_hybrid else SAFE_SHARE
     if share <= safe:
         return None
-    return note(f"gpu_memory_utilization {share:g} leaves no room for the peak of the first long prompt",
-                "gpu_memory_utilization: 0.9", "kv_cache_memory_bytes: … for a size that was seen to work",
-                at="gpu_memory_utilization")
+    return note(
+        f"gpu_memory_utilization {share:g} leaves no room for the peak of the first long prompt",
+        "gpu_memory_utilization: 0.9",
+        "kv_cache_memory_bytes: … for a size that was seen to work",
+        at="gpu_memory_utilization",
+    )
 
 
 @gate("utilization-out-of-range", source=ACCOUNTING)
@@ -134,8 +173,11 @@ def utilization_out_of_range(case: Case) -> Note | None:
     share = case.deployment.gpu_memory_utilization
     if share is None or 0 < share <= 1:
         return None
-    return note(f"gpu_memory_utilization {share:g} is no share of a card", "a number from 0 to 1, as 0.9",
-                at="gpu_memory_utilization")
+    return note(
+        f"gpu_memory_utilization {share:g} is no share of a card",
+        "a number from 0 to 1, as 0.9",
+        at="gpu_memory_utilization",
+    )
 
 
 @advice("card-in-use", source="https://github.com/vllm-project/vllm/issues/20305")
@@ -146,5 +188,9 @@ def card_in_use(case: Case) -> Note | None:
     busy = [card for card in case.cards if (card.card.memory_used_mib or 0) > 512]
     if not busy:
         return None
-    return note(f"card {busy[0].index} has {busy[0].card.memory_used_mib} MiB in use already",
-                "end what uses it (nvidia-smi names it)", "a smaller gpu_memory_utilization", at="gpus")
+    return note(
+        f"card {busy[0].index} has {busy[0].card.memory_used_mib} MiB in use already",
+        "end what uses it (nvidia-smi names it)",
+        "a smaller gpu_memory_utilization",
+        at="gpus",
+    )

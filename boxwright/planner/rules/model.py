@@ -21,8 +21,12 @@ def unknown_model(case: Case) -> Note | None:
     known = sorted(case.host.catalog.models)
     like = get_close_matches(case.model.name.lower(), known, 1, 0.6)
     ways = (f"model: {like[0]}",) if like else ()
-    return note(f"the catalog has no model named {shown(case.model.name)}; it has {listed(known)}",
-                *ways, "model: {repo: org/name} for any model of the hub", at="model")
+    return note(
+        f"the catalog has no model named {shown(case.model.name)}; it has {listed(known)}",
+        *ways,
+        "model: {repo: org/name} for any model of the hub",
+        at="model",
+    )
 
 
 @gate("model-directory", source="https://docs.vllm.ai/en/latest/models/supported_models.html")
@@ -30,32 +34,49 @@ def model_directory(case: Case) -> Note | None:
     """A model by path is a directory on the host with config.json and safetensors files."""
     if case.model.problem != "path":
         return None
-    return note(f"{shown(case.model.path)} cannot be used as a model: {case.model.detail}",
-                "put config.json, tokenizer and safetensors files there", "model: {repo: org/name}", at="model")
+    return note(
+        f"{shown(case.model.path)} cannot be used as a model: {case.model.detail}",
+        "put config.json, tokenizer and safetensors files there",
+        "model: {repo: org/name}",
+        at="model",
+    )
 
 
 @gate("model-config", source="https://huggingface.co/docs/transformers/main_classes/configuration")
 def model_config(case: Case) -> Note | None:
-    """Memory, speed and the engine's options follow from the geometry in config.json; without it there is no plan."""
+    """Memory, speed and the engine's options follow from the geometry in config.json; without it there is no
+    plan.
+    """
     if case.model.problem != "config":
         return None
-    return note(f"the geometry of {shown(case.model.name)} is not known: {case.model.detail}",
-                "declare a repository with a config.json of a language model", at="model")
+    return note(
+        f"the geometry of {shown(case.model.name)} is not known: {case.model.detail}",
+        "declare a repository with a config.json of a language model",
+        at="model",
+    )
 
 
 @gate("engine-older-than-model", source="https://docs.vllm.ai/en/latest/models/supported_models.html")
 def engine_older_than_model(case: Case) -> Note | None:
-    """A release of the engine knows the architectures that existed when it was made; a newer one fails at loading.
+    """A release of the engine knows the architectures that existed when it was made; a newer one fails at
+    loading.
 
     Field report 000 named vLLM 0.9 for Qwen3.8, whose architecture is in vLLM since 0.17.1.
     """
     entry, release = case.model.entry, case.image.release
     since = entry.since.get(case.image.engine or "vllm") if entry else None
-    if entry is None or since is None or release is None \
-            or reading.version(release) >= reading.version(since):
+    if (
+        entry is None
+        or since is None
+        or release is None
+        or reading.version(release) >= reading.version(since)
+    ):
         return None
-    return note(f"{entry.title} needs {case.image.engine} {since} or newer; the image has {release}",
-                f"image: {case.image.repository}:v{since} or newer", at="image")
+    return note(
+        f"{entry.title} needs {case.image.engine} {since} or newer; the image has {release}",
+        f"image: {case.image.repository}:v{since} or newer",
+        at="image",
+    )
 
 
 @gate("context-beyond-model", source="https://docs.vllm.ai/en/latest/configuration/engine_args.html")
@@ -71,7 +92,9 @@ def context_beyond_model(case: Case) -> Note | None:
         f"context {context:,} is more than the {architecture.context:,} tokens that {case.model.name} has",
         f"context: {architecture.context}",
         "stretch it with YaRN: extra_args: {hf-overrides: {rope_parameters: {rope_type: yarn, factor: …, "
-        f"original_max_position_embeddings: {architecture.context}}}}}}}", at="context")
+        f"original_max_position_embeddings: {architecture.context}}}}}}}",
+        at="context",
+    )
 
 
 @advice("yarn-below-native-context", source="https://github.com/vllm-project/recipes")
@@ -80,8 +103,11 @@ def yarn_below_native(case: Case) -> Note | None:
     architecture, context = case.architecture, case.settings.context
     if architecture is None or context is None or context > architecture.context or not _stretched(case):
         return None
-    return note(f"YaRN is declared, but {context:,} tokens are within the native {architecture.context:,}",
-                "leave rope scaling out", at="extra_args")
+    return note(
+        f"YaRN is declared, but {context:,} tokens are within the native {architecture.context:,}",
+        "leave rope scaling out",
+        at="extra_args",
+    )
 
 
 @advice("model-size-estimated", source="boxwright/planner/model_source.py")
@@ -93,8 +119,11 @@ def size_estimated(case: Case) -> Note | None:
     weights = model.entry.weights if model.entry else None
     if weights and weights.bytes:
         return None
-    return note(f"the size of {model.name} was never published; {model.weight_bytes / 1e9:.1f} GB is an estimate",
-                "plan on the host, where the hub is asked", at="model")
+    return note(
+        f"the size of {model.name} was never published; {model.weight_bytes / 1e9:.1f} GB is an estimate",
+        "plan on the host, where the hub is asked",
+        at="model",
+    )
 
 
 def _stretched(case: Case) -> bool:

@@ -33,9 +33,13 @@ def port_shared(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
         other = seen.setdefault(case.deployment.port, case)
         binds = {case.deployment.bind, other.deployment.bind}
         if other is not case and (len(binds) == 1 or binds & set(WILDCARDS)):
-            yield note(f"port {case.deployment.port} is declared for {shown(other.deployment.name)} and "
-                       f"{shown(case.deployment.name)}", f"port: {case.deployment.port + 1}",
-                       at="port", place=case.place)
+            yield note(
+                f"port {case.deployment.port} is declared for {shown(other.deployment.name)} and "
+                f"{shown(case.deployment.name)}",
+                f"port: {case.deployment.port + 1}",
+                at="port",
+                place=case.place,
+            )
 
 
 @host_gate("name-shared", source="boxwright/planner/rules/network.py")
@@ -44,27 +48,38 @@ def name_shared(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
     seen: set[str] = set()
     for case in cases:
         if case.deployment.name in seen:
-            yield note(f"two deployments are named {shown(case.deployment.name)}", "another name for one of them",
-                       at="name", place=case.place)
+            yield note(
+                f"two deployments are named {shown(case.deployment.name)}",
+                "another name for one of them",
+                at="name",
+                place=case.place,
+            )
         seen.add(case.deployment.name)
 
 
 @gate("port-taken", source="https://docs.docker.com/engine/network/port-publishing/")
 def port_taken(case: Case) -> Note | None:
-    """A port that another program listens on cannot be published; the release would fail after it was built."""
+    """A port that another program listens on cannot be published; the release would fail when it starts."""
     deployment = case.deployment
     for listener in case.host.facts.listening:
-        same = listener.address in WILDCARDS or deployment.bind in WILDCARDS or listener.address == deployment.bind
+        same = (
+            listener.address in WILDCARDS
+            or deployment.bind in WILDCARDS
+            or listener.address == deployment.bind
+        )
         if listener.port != deployment.port or not same or _is_ours(case, listener.container):
             continue
-        owner = f"container {listener.container}" if listener.container else listener.process or "another program"
+        owner = (
+            f"container {listener.container}" if listener.container else listener.process or "another program"
+        )
         return note(f"port {deployment.port} is taken by {owner}", "another port", f"stop {owner}", at="port")
     return None
 
 
 def _is_ours(case: Case, container: str | None) -> bool:
-    return container is not None and any(container.startswith(container_name(one.name))
-                                         for one in case.host.box.deployments)
+    return container is not None and any(
+        container.startswith(container_name(one.name)) for one in case.host.box.deployments
+    )
 
 
 @gate("address-not-on-host", source="https://docs.docker.com/engine/network/port-publishing/")
@@ -73,8 +88,12 @@ def address_not_on_host(case: Case) -> Note | None:
     bind, addresses = case.deployment.bind, case.host.facts.addresses
     if bind in WILDCARDS or not addresses or _is_loopback(bind) or bind.strip("[]") in addresses:
         return None
-    return note(f"the host has no address {shown(bind)}; it has {', '.join(addresses)}", f"bind: {addresses[0]}",
-                "bind: 127.0.0.1", at="bind")
+    return note(
+        f"the host has no address {shown(bind)}; it has {', '.join(addresses)}",
+        f"bind: {addresses[0]}",
+        "bind: 127.0.0.1",
+        at="bind",
+    )
 
 
 @advice("endpoint-beyond-host", source=UFW)
@@ -85,6 +104,10 @@ def beyond_host(case: Case) -> Note | None:
     """
     if _is_loopback(case.deployment.bind):
         return None
-    return note(f"port {case.deployment.port} is open to everybody who reaches {shown(case.deployment.bind)}: only "
-                "paths under /v1 ask for the key, and ufw does not see it",
-                "bind: 127.0.0.1 behind a gateway", "a private network's address", at="bind")
+    return note(
+        f"port {case.deployment.port} is open to everybody who reaches {shown(case.deployment.bind)}: only "
+        "paths under /v1 ask for the key, and ufw does not see it",
+        "bind: 127.0.0.1 behind a gateway",
+        "a private network's address",
+        at="bind",
+    )

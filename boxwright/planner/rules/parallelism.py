@@ -20,7 +20,9 @@ def _largest(case: Case) -> int:
 
 def _way(case: Case) -> str:
     largest = _largest(case)
-    return f"tensor_parallel: {largest}" + (f" (of the {len(case.cards)} cards)" if len(case.cards) > 1 else "")
+    return f"tensor_parallel: {largest}" + (
+        f" (of the {len(case.cards)} cards)" if len(case.cards) > 1 else ""
+    )
 
 
 @gate("ranks-exceed-cards", source="https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html")
@@ -42,8 +44,11 @@ def splits_heads(case: Case) -> Note | None:
     architecture, tp = case.architecture, case.settings.tensor_parallel
     if architecture is None or architecture.attention.heads % tp == 0:
         return None
-    return note(f"{architecture.attention.heads} attention heads cannot be shared by {tp} cards",
-                _way(case), at="tensor_parallel")
+    return note(
+        f"{architecture.attention.heads} attention heads cannot be shared by {tp} cards",
+        _way(case),
+        at="tensor_parallel",
+    )
 
 
 @gate("tp-splits-a-kv-head", source=HEADS)
@@ -70,8 +75,12 @@ def splits_linear_heads(case: Case) -> Note | None:
     linear = architecture.linear
     if linear.key_heads % tp == 0 and linear.value_heads % tp == 0:
         return None
-    return note(f"{linear.key_heads} key and {linear.value_heads} value heads of linear attention cannot be shared "
-                f"by {tp} cards", _way(case), at="tensor_parallel")
+    return note(
+        f"{linear.key_heads} key and {linear.value_heads} value heads of linear attention cannot be shared "
+        f"by {tp} cards",
+        _way(case),
+        at="tensor_parallel",
+    )
 
 
 @advice("cards-left-idle", source=HEADS)
@@ -83,9 +92,13 @@ def left_idle(case: Case) -> Note | None:
     idle = len(host.cards) - len(case.indices)
     if idle <= 0 or case.architecture is None:
         return None
-    return note(f"{idle} of {len(host.cards)} cards stay{'s' if idle == 1 else ''} idle: the heads of "
-                f"{case.model.name} cannot be shared by all of them",
-                "declare a second deployment for the others", "gpus: […] to say which it uses", at="tensor_parallel")
+    return note(
+        f"{idle} of {len(host.cards)} cards stay{'s' if idle == 1 else ''} idle: the heads of "
+        f"{case.model.name} cannot be shared by all of them",
+        "declare a second deployment for the others",
+        "gpus: […] to say which it uses",
+        at="tensor_parallel",
+    )
 
 
 @advice("peer-to-peer-off", source="https://github.com/noonghunna/club-3090/issues/873")
@@ -95,24 +108,37 @@ def peer_to_peer_off(case: Case) -> Note | None:
     The plan switches them off for several GeForce cards. With an NVLink bridge they may be switched on.
     """
     linked = any(word.startswith("NV") for card in case.cards for word in card.card.topology)
-    if case.settings.tensor_parallel == 1 or case.peer_to_peer or not linked \
-            or "NCCL_P2P_DISABLE" in case.deployment.env:
+    if (
+        case.settings.tensor_parallel == 1
+        or case.peer_to_peer
+        or not linked
+        or "NCCL_P2P_DISABLE" in case.deployment.env
+    ):
         return None
-    return note("the cards have an NVLink bridge, and the plan does not use it: peer copies are off on GeForce cards "
-                "until they are tested", 'env: {NCCL_P2P_DISABLE: "0"} once a transfer test passes', at="env")
+    return note(
+        "the cards have an NVLink bridge, and the plan does not use it: peer copies are off on GeForce cards "
+        "until they are tested",
+        'env: {NCCL_P2P_DISABLE: "0"} once a transfer test passes',
+        at="env",
+    )
 
 
 @advice("narrow-slot", source="https://github.com/noonghunna/club-3090/issues/178")
 def narrow_slot(case: Case) -> Note | None:
-    """A card in a slot of few lanes decodes nearly as fast, and reads long prompts slowly when cards share a model."""
+    """A card in a slot of few lanes decodes nearly as fast, and reads long prompts slowly when cards share a
+    model.
+    """
     if case.settings.tensor_parallel == 1:
         return None
     narrow = [card for card in case.cards if card.card.link.width and card.card.link.width < 8]
     if not narrow:
         return None
     places = ", ".join(f"card {card.index}: x{card.card.link.width}" for card in narrow)
-    return note(f"{places}: prompts will be read slowly, since every layer's result crosses this link",
-                "use a slot that is wired to the processor with 8 lanes or more", at="gpus")
+    return note(
+        f"{places}: prompts will be read slowly, since every layer's result crosses this link",
+        "use a slot that is wired to the processor with 8 lanes or more",
+        at="gpus",
+    )
 
 
 @advice("mixed-cards", source="https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html")
@@ -121,5 +147,9 @@ def mixed_cards(case: Case) -> Note | None:
     titles = sorted({card.title for card in case.cards})
     if len(titles) < 2:
         return None
-    return note(f"the deployment is shared by cards of several kinds ({', '.join(titles)}): each is used as far as "
-                "the smallest and slowest goes", "gpus: […] of one kind", at="gpus")
+    return note(
+        f"the deployment is shared by cards of several kinds ({', '.join(titles)}): each is used as far as "
+        "the smallest and slowest goes",
+        "gpus: […] of one kind",
+        at="gpus",
+    )

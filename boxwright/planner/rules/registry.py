@@ -89,8 +89,9 @@ def _register(identity: str, kind: str, source: str, *, of_host: bool) -> Callab
     return add
 
 
-def add_rule(identity: str, kind: str, source: str, text: str, function: Callable[..., Notes], *,
-             of_host: bool = False) -> None:
+def add_rule(
+    identity: str, kind: str, source: str, text: str, function: Callable[..., Notes], *, of_host: bool = False
+) -> None:
     """Register a rule. Raises ValueError for an id that is taken, or a rule without a story."""
     if identity in _RULES or not text:
         raise ValueError(f"rule {identity}: {'its id is taken' if text else 'it has no story'}")

@@ -20,29 +20,43 @@ def mtp_without_layer(case: Case) -> Note | None:
     if case.architecture.mtp_layers and case.model.mtp is not False:
         return None
     why = "its files hold no mtp tensors" if case.architecture.mtp_layers else "the model has none"
-    return note(f"speculative method mtp needs a draft layer, and {case.model.name} has none: {why}",
-                "speculative: {method: none}", "a checkpoint that kept its draft layer",
-                "speculative: {method: ngram, tokens: 4}", at="speculative.method")
+    return note(
+        f"speculative method mtp needs a draft layer, and {case.model.name} has none: {why}",
+        "speculative: {method: none}",
+        "a checkpoint that kept its draft layer",
+        "speculative: {method: ngram, tokens: 4}",
+        at="speculative.method",
+    )
 
 
 @advice("mtp-layer-unknown", source="https://github.com/sgl-project/sglang/issues/35797")
 def mtp_unknown(case: Case) -> Note | None:
-    """Whether a checkpoint kept its draft layer is read from its tensors' names, when the hub can be asked."""
-    if case.settings.draft_method != "mtp" or case.model.mtp is not None or case.architecture is None \
-            or not case.architecture.mtp_layers:
+    """Whether a checkpoint kept its draft layer is read from its tensors' names, once the hub is asked."""
+    if (
+        case.settings.draft_method != "mtp"
+        or case.model.mtp is not None
+        or case.architecture is None
+        or not case.architecture.mtp_layers
+    ):
         return None
-    return note(f"whether {case.model.name} kept its draft layer is not known",
-                "plan on the host, where the hub is asked", at="speculative.method")
+    return note(
+        f"whether {case.model.name} kept its draft layer is not known",
+        "plan on the host, where the hub is asked",
+        at="speculative.method",
+    )
 
 
 @gate("drafts-not-counted", source=RECIPES)
 def drafts_not_counted(case: Case) -> Note | None:
-    """How many tokens are drafted a step must be said: vLLM looks for a default where these models have none."""
+    """How many tokens are drafted a step must be said: vLLM finds no default in these models."""
     declared = case.deployment.speculative
     if declared.method == "none" or (declared.tokens or 0) > 0:
         return None
-    return note(f"speculative method {declared.method} is declared without a number of tokens",
-                f"speculative: {{method: {declared.method}, tokens: {_usual(case)}}}", at="speculative.tokens")
+    return note(
+        f"speculative method {declared.method} is declared without a number of tokens",
+        f"speculative: {{method: {declared.method}, tokens: {_usual(case)}}}",
+        at="speculative.tokens",
+    )
 
 
 def _usual(case: Case) -> int:
@@ -56,9 +70,12 @@ def drafter_unknown(case: Case) -> Note | None:
     """DFlash2 drafts with a second model that was trained for one target; there is none for others."""
     if case.settings.draft_method != "dflash2" or case.drafter or case.model.problem:
         return None
-    return note(f"the catalog has no DFlash2 drafter for {case.model.name}",
-                "speculative: {method: mtp, tokens: 3} where the model has a draft layer",
-                "speculative: {method: ngram, tokens: 4}", at="speculative.method")
+    return note(
+        f"the catalog has no DFlash2 drafter for {case.model.name}",
+        "speculative: {method: mtp, tokens: 3} where the model has a draft layer",
+        "speculative: {method: ngram, tokens: 4}",
+        at="speculative.method",
+    )
 
 
 @gate("drafter-not-installable", source="boxwright/planner/rules/speculation.py")
@@ -66,8 +83,11 @@ def drafter_not_installable(case: Case) -> Note | None:
     """A drafter is a second model to fetch and to mount; Boxwright does neither yet."""
     if case.settings.draft_method != "dflash2" or case.drafter is None:
         return None
-    return note("drafting with DFlash2 needs a second model, which Boxwright does not fetch yet",
-                "speculative: {method: mtp, tokens: 3}", at="speculative.method")
+    return note(
+        "drafting with DFlash2 needs a second model, which Boxwright does not fetch yet",
+        "speculative: {method: mtp, tokens: 3}",
+        at="speculative.method",
+    )
 
 
 @gate("drafter-needs-newer-engine", source="https://github.com/vllm-project/vllm/pull/52816")
@@ -77,14 +97,21 @@ def drafter_needs_newer(case: Case) -> Note | None:
     since = drafter.since.get("vllm") if drafter else None
     if since is None or release is None or reading.version(release) >= reading.version(since):
         return None
-    return note(f"DFlash2 needs vLLM {since} or newer; the image has {release}",
-                f"image: {case.image.repository}:v{since} or newer", at="speculative.method")
+    return note(
+        f"DFlash2 needs vLLM {since} or newer; the image has {release}",
+        f"image: {case.image.repository}:v{since} or newer",
+        at="speculative.method",
+    )
 
 
 @advice("many-drafts", source="https://github.com/vllm-project/vllm/issues/37035")
 def many_drafts(case: Case) -> Note | None:
-    """Five or more drafts a step crash hybrids with cached prefixes (illegal memory access), and rarely pay."""
+    """Five or more drafts a step crash hybrids with cached prefixes (illegal memory access)."""
     if case.settings.draft_method != "mtp" or case.settings.draft_tokens < 5:
         return None
-    return note(f"{case.settings.draft_tokens} drafts a step: more than 4 have crashed hybrid models, and the later "
-                "ones are rarely accepted", "speculative: {method: mtp, tokens: 3}", at="speculative.tokens")
+    return note(
+        f"{case.settings.draft_tokens} drafts a step: more than 4 have crashed hybrid models, and the later "
+        "ones are rarely accepted",
+        "speculative: {method: mtp, tokens: 3}",
+        at="speculative.tokens",
+    )

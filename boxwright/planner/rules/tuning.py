@@ -13,8 +13,10 @@ POWER = "https://github.com/noonghunna/club-3090/blob/main/docs/HARDWARE.md"
 
 def _power_range(card: PlannedCard) -> tuple[float | None, float | None]:
     power, kind = card.card.power, card.kind
-    return (power.min if power.min is not None else kind.power_min_w if kind else None,
-            power.max if power.max is not None else kind.power_max_w if kind else None)
+    return (
+        power.min if power.min is not None else kind.power_min_w if kind else None,
+        power.max if power.max is not None else kind.power_max_w if kind else None,
+    )
 
 
 @host_gate("power-limit-out-of-range", source=POWER)
@@ -30,13 +32,21 @@ def power_limit(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
         low, high = _power_range(card)
         if (low is None or asked >= low) and (high is None or asked <= high):
             continue
-        span = f"{low:g} to {high:g} W" if low is not None and high is not None else \
-            f"at least {low:g} W" if low is not None else f"at most {high:g} W"
+        span = (
+            f"{low:g} to {high:g} W"
+            if low is not None and high is not None
+            else f"at least {low:g} W"
+            if low is not None
+            else f"at most {high:g} W"
+        )
         fix = [f"gpu_tuning_power_limit_w: {low if low is not None and asked < low else high:g}"]
         if low is not None and asked < low:
             fix.append("gpu_tuning_max_clock_mhz: … draws less than the lowest limit")
-        yield note(f"card {card.index} ({card.title}) takes power limits of {span}; {asked:g} W is declared", *fix,
-                   at="gpu_tuning_power_limit_w")
+        yield note(
+            f"card {card.index} ({card.title}) takes power limits of {span}; {asked:g} W is declared",
+            *fix,
+            at="gpu_tuning_power_limit_w",
+        )
         return
 
 
@@ -48,12 +58,19 @@ def clock(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
     if high is None:
         return
     if low > high:
-        yield note(f"the lowest clock {low} MHz is above the highest, {high} MHz",
-                   "gpu_tuning_min_clock_mhz: 0", at="gpu_tuning_min_clock_mhz")
+        yield note(
+            f"the lowest clock {low} MHz is above the highest, {high} MHz",
+            "gpu_tuning_min_clock_mhz: 0",
+            at="gpu_tuning_min_clock_mhz",
+        )
         return
     for card in host.cards:
         most = card.card.clocks.max_graphics or (card.kind.clock_graphics_mhz if card.kind else None)
         if most is not None and high > most:
-            yield note(f"card {card.index} ({card.title}) knows graphics clocks up to {most} MHz; {high} is declared",
-                       f"gpu_tuning_max_clock_mhz: {most} or less", at="gpu_tuning_max_clock_mhz")
+            yield note(
+                f"card {card.index} ({card.title}) knows graphics clocks up to {most} MHz; {high} is "
+                f"declared",
+                f"gpu_tuning_max_clock_mhz: {most} or less",
+                at="gpu_tuning_max_clock_mhz",
+            )
             return

@@ -25,5 +25,7 @@ def listed(words: Iterable[str]) -> str:
 
 def shown(value: object, length: int = 60) -> str:
     """A declared value in quotes, on one line, cut when long."""
-    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(value))
+    text = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(value)
+    )
     return f'"{text if len(text) <= length else text[:length] + "…"}"'

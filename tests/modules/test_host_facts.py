@@ -1,0 +1,143 @@
+"""The module host_facts on this very machine, and its reading of disks and fake roots."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from ansible.module_utils import host_reading
+
+from boxwright.facts import parse
+
+COMMIT = "a" * 40
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Programs of ours come first on PATH: programs(name, script)."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def write(name, script):
+        path = folder / name
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    return write
+
+
+def model(directory: Path, record=True):
+    directory.mkdir(parents=True)
+    header = json.dumps({"a.0.w": {"dtype": "BF16", "data_offsets": [0, 4]}}).encode()
+    (directory / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + b"\0" * 4)
+    (directory / "config.json").write_text('{"model_type": "llama"}')
+    if record:
+        (directory / ".boxwright-manifest.json").write_text(
+            json.dumps({"files": [{"path": "model.safetensors", "sha256": "b" * 64}]})
+        )
+
+
+def test_it_reads_this_machine_and_changes_nothing(run_module, tmp_path):
+    result = run_module("host_facts", check=True, root_dir=str(tmp_path / "not" / "yet"))
+    assert result["changed"] is False
+    found = parse(result["raw"], "here")
+    assert found.os.id
+    assert found.memory.total > 1 << 28
+    assert found.filesystem(str(tmp_path / "not" / "yet")) is not None
+    assert not (tmp_path / "not").exists()
+
+
+def test_the_store_needs_no_hub(run_module, tmp_path):
+    model(tmp_path / "models" / "org--name" / COMMIT)
+    model(tmp_path / "models" / "org--name" / "staging-x")
+    result = run_module(
+        "host_facts",
+        root_dir=str(tmp_path),
+        models=[{"repo": "org/name", "revision": COMMIT}],
+        endpoint="http://127.0.0.1:1",
+    )
+    (stored,) = parse(result["raw"]).models
+    assert (stored.origin, stored.revision, stored.complete) == ("store", COMMIT, True)
+    assert stored.tensors
+    assert stored.tensors[0].bytes == 4
+
+
+def test_an_unfinished_revision_is_asked_for_again(run_module, tmp_path):
+    model(tmp_path / "models" / "org--name" / COMMIT, record=False)
+    result = run_module(
+        "host_facts",
+        root_dir=str(tmp_path),
+        models=[{"repo": "org/name", "revision": COMMIT}],
+        endpoint="http://127.0.0.1:1",
+    )
+    stored, asked = parse(result["raw"]).models
+    assert not stored.complete
+    assert asked.error == "unreachable"
+
+
+def test_a_model_by_its_directory(run_module, tmp_path):
+    model(tmp_path / "here")
+    result = run_module(
+        "host_facts", models=[{"path": str(tmp_path / "here")}, {"path": str(tmp_path / "gone")}]
+    )
+    here, gone = parse(result["raw"]).models
+    assert (here.origin, here.weight_bytes > 0, here.error) == ("path", True, None)
+    assert (gone.error, gone.directory) == ("not-found", str(tmp_path / "gone"))
+
+
+def test_a_driver_that_hangs_does_not_hang_the_run(run_module, programs, monkeypatch, tmp_path):
+    from boxwright.ansible.modules import host_facts
+
+    monkeypatch.setattr(host_facts, "COMMAND_TIMEOUT", 1)
+    programs("nvidia-smi", "sleep 60\n")
+    started = time.monotonic()
+    result = run_module("host_facts", root_dir=str(tmp_path))
+    assert time.monotonic() - started < 10
+    assert result["raw"]["commands"]["cards"]["rc"] == 124
+
+
+def test_a_field_that_the_driver_does_not_know_is_left_out(run_module, programs, tmp_path):
+    programs(
+        "nvidia-smi",
+        'case "$*" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\'; exit 2;;\n'
+        "*mig.mode.current*) echo 'Field \"mig.mode.current\" is not a valid field to query.'; exit 2;;\n"
+        "*query-gpu*) echo '0, GPU-1, NVIDIA GeForce RTX 3090, 470.1, 00000000:01:00.0, 24576 MiB, 1 MiB, 2 "
+        "MiB, "
+        "Enabled, 350 W, 350 W, 100 W, 385 W, 210 MHz, 2100 MHz, 405 MHz, 9751 MHz, 1, 4, 8, 16';; esac\n",
+    )
+    result = run_module("host_facts", root_dir=str(tmp_path))
+    (card,) = parse(result["raw"]).cards
+    assert (card.name, card.compute_capability, card.mig) == ("NVIDIA GeForce RTX 3090", None, None)
+    assert card.link.max_width == 16
+
+
+def test_the_token_is_in_no_result(run_module, tmp_path):
+    result = run_module(
+        "host_facts",
+        root_dir=str(tmp_path),
+        models=[{"repo": "org/name"}],
+        token="hf_secret",
+        endpoint="http://127.0.0.1:1",
+    )
+    assert "hf_secret" not in json.dumps(result["raw"])
+
+
+def test_releases_and_which_is_live(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / "q" / name).mkdir(parents=True)
+        (tmp_path / "q" / name / "release.json").write_text("{}")
+    (tmp_path / "q" / "current").symlink_to("two")
+    found = host_reading.releases(str(tmp_path))
+    assert [(one["id"], one["current"]) for one in found] == [("one", False), ("two", True)]
+
+
+@pytest.mark.parametrize("content", [b"", b"short", struct.pack("<Q", 5) + b"[1]  "])
+def test_a_broken_model_is_told(tmp_path, content):
+    (tmp_path / "model.safetensors").write_bytes(content)
+    assert host_reading.model_directory(str(tmp_path))["error"] == "invalid"

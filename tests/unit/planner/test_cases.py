@@ -1,0 +1,133 @@
+"""Planner cases as tables: declaration, facts, expectation (cases/*.yml).
+
+spec: the variables of a box; `base: NAME` under spec takes those of the file's `bases`. facts: changes to the
+facts of the declared cards, as `to_json` has them; with any of them the host counts as asked. expect: gates
+(all ids), advice (ids that must be among it), no_advice, fix (text in some way out), message, command (words
+in a row), without (words), env, and memory by path with a value or {at_least, at_most}.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from boxwright import catalog, planner
+from boxwright.facts import HostFacts
+from boxwright.planner import rules
+from boxwright.spec.box import box_from_variables
+
+CATALOG = catalog.load()
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = copy.deepcopy(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else copy.deepcopy(value)
+    return merged
+
+
+def load() -> list[Any]:
+    """Every case of every file, with its bases filled in."""
+    found = []
+    for file in sorted((Path(__file__).parent / "cases").glob("*.yml")):
+        document = yaml.safe_load(file.read_text())
+        for case in document["cases"]:
+            spec = dict(case["spec"])
+            base = document.get("bases", {}).get(spec.pop("base", None), {})
+            deployment = spec.pop("deployment", None)
+            merged = _merge(base, spec)
+            if deployment is not None:
+                merged["box_deployments"] = [_merge((base.get("box_deployments") or [{}])[0], deployment)]
+            found.append(pytest.param(dict(case, spec=merged), id=f"{file.stem}: {case['name']}"))
+    return found
+
+
+def facts_of(box: Any, changes: dict[str, Any] | None) -> HostFacts:
+    offline = planner.offline_facts(box, CATALOG)
+    if changes is None:
+        return offline
+    plain = dict(offline.to_json(), recorded=True)
+    plain["os"] = {
+        "id": "debian",
+        "version_id": "13",
+        "codename": "trixie",
+        "architecture": "x86_64",
+        "kernel": "6.12",
+    }
+    for key, value in changes.items():
+        if key == "cards":
+            plain["cards"] = [
+                _merge(plain["cards"][n] if n < len(plain["cards"]) else {}, one)
+                for n, one in enumerate(value)
+            ]
+        elif isinstance(value, dict) and isinstance(plain.get(key), dict):
+            plain[key] = _merge(plain[key], value)
+        else:
+            plain[key] = value
+    return HostFacts.from_json(plain)
+
+
+def _at(plain: Any, path: str) -> Any:
+    for step in path.split("."):
+        plain = plain[int(step)] if isinstance(plain, list) else plain[step]
+    return plain
+
+
+@pytest.mark.parametrize("case", load())
+def test_case(case):
+    box = box_from_variables("box1", case["spec"])
+    made = planner.plan(box, facts_of(box, case.get("facts")), CATALOG)
+    plain, expect = made.to_json(), case["expect"]
+    gates = [found.id for found in made.gates]
+    assert sorted(gates) == sorted(expect.get("gates", [])), "\n".join(found.message for found in made.gates)
+    advice = {found.id: found for found in made.advice}
+    assert set(expect.get("advice", ())) <= set(advice)
+    assert not set(expect.get("no_advice", ())) & set(advice)
+    told = [*made.gates, *made.advice]
+    for text in _list(expect.get("message")):
+        assert any(text in found.message for found in told), [found.message for found in told]
+    for text in _list(expect.get("fix")):
+        assert any(text in way for found in told for way in found.fix), [found.fix for found in told]
+    for path in _list(expect.get("path")):
+        assert any(found.path == path for found in told), [found.path for found in told]
+    if "changes" in expect:
+        assert plain["changes"] == expect["changes"]
+    if plain["deployments"]:
+        deployment = plain["deployments"][0]
+        line = "\0".join(deployment["command"]) + "\0"
+        for words in expect.get("command", ()):
+            assert "\0".join(map(str, words)) + "\0" in line, deployment["command"]
+        for word in expect.get("without", ()):
+            assert word not in deployment["command"]
+        for name, value in expect.get("env", {}).items():
+            assert deployment["env"].get(name) == value
+        for path, value in expect.get("values", {}).items():
+            found = _at(deployment, path)
+            if isinstance(value, dict):
+                low = found["low"] if isinstance(found, dict) else found
+                high = found["high"] if isinstance(found, dict) else found
+                assert low >= value.get("at_least", low), (path, found)
+                assert high <= value.get("at_most", high), (path, found)
+            else:
+                assert found == value, path
+
+
+def _list(value: Any) -> list[str]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def test_every_gate_has_a_case():
+    expected = {identity for case in load() for identity in case.values[0]["expect"].get("gates", ())}
+    gates = {identity for identity, story in rules.stories().items() if story.kind == "gate"}
+    assert gates - expected == set()
+
+
+def test_every_advice_has_a_case():
+    expected = {identity for case in load() for identity in case.values[0]["expect"].get("advice", ())}
+    advice = {identity for identity, story in rules.stories().items() if story.kind == "advice"}
+    assert advice - expected == set()
