@@ -58,6 +58,8 @@ _PLAIN_CAUSES = (
     re.compile(r"(?i)out of memory|no space left on device"),
     re.compile(r"^no /dev/nvidia-uvm"),
 )
+#: What the unit's own calls of docker say when there is nothing to remove or to stop.
+_NOISE = re.compile(r"^(Error response from daemon: No such container: boxwright-|boxwright-[\w.-]+$)")
 _MOST_LINES = 8
 _LONGEST = 600
 
@@ -115,15 +117,15 @@ class _Exception(NamedTuple):
         return bool(_WRAPPER.search(self.lines[0]))
 
 
-def root_cause(log: Iterable[str]) -> List[str]:
-    """The lines that say why an engine ended; its last ones when nothing in it looks like a cause.
+def root_cause(log: Iterable[str], last: int = 5) -> List[str]:
+    """The lines that say why an engine ended; its `last` ones when nothing in it looks like a cause.
 
     vLLM's server process ends with "Engine core initialization failed. See root cause above": the cause is
     the first exception of another process, hundreds of lines earlier. Of exceptions raised from one another
     the last is what its author meant a person to read; the first is given beside it.
     """
     lines = [parse(line) for line in log]
-    lines = [line for line in lines if line.text.strip()]
+    lines = [line for line in lines if line.text.strip() and not _NOISE.match(line.text)]
     chains = _chains(lines)
     for chain in chains:
         real = [exception for exception in chain if not exception.wrapper]
@@ -141,7 +143,7 @@ def root_cause(log: Iterable[str]) -> List[str]:
     errors = [line.text for line in lines if line.level in ("ERROR", "CRITICAL")]
     if errors:
         return _short(errors[:3])
-    return _short([line.text for line in lines[-5:]])
+    return _short([line.text for line in lines[-last:]]) if last else []
 
 
 def _chains(lines: Sequence[Line]) -> List[List[_Exception]]:

@@ -88,7 +88,9 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         ("Type", "exec"),
         ("ExecStartPre", "-" + exec_line([[DOCKER, "rm", "--force", container]])),
         ("ExecStart", exec_line(docker_run(state, release), width=4)),
-        ("ExecStop", exec_line([[DOCKER, "stop", "--time", str(stop), container]])),
+        # It runs after an engine that ended by itself, too: then there is nothing to stop.
+        ("ExecStop", "-" + exec_line([[DOCKER, "stop", "--time", str(stop), container]])),
+        ("SuccessExitStatus", "143"),
         # vLLM can die with exit status 0 (EngineDeadError ends its server orderly), so: always.
         ("Restart", "always"),
         ("RestartSec", "10"),

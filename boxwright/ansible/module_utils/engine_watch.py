@@ -23,6 +23,9 @@ STAGE_TIMEOUTS_S = {
     "listening": 60,
 }
 POLL_S = 1.0
+#: Failures whose cause may be in the last lines of the log, whatever these are; the others say it themselves.
+UNFINISHED = ("crashed", "hung", "slow")
+LAST_LINES = 5
 #: Lines of the log that are kept to look for a cause in.
 KEPT_LINES = 5000
 
@@ -53,7 +56,8 @@ class Question(NamedTuple):
 class Watch:
     """One engine while it starts. The functions given are the ways to the host; tests give their own.
 
-    show: the unit's state now. new_lines: what the engine has written since the last call.
+    show: the unit's state now. present: whether the release's own container runs, for until then somebody
+    else may be answering on the port. new_lines: what the engine has written since the last call.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Watch:
         name: str,
         endpoint: Endpoint,
         show: Callable[[], UnitState],
+        present: Callable[[], bool],
         new_lines: Callable[[], List[str]],
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
@@ -70,12 +75,17 @@ class Watch:
         self.log: List[str] = []
         self._endpoint = endpoint
         self._show = show
+        self._present = present
         self._new_lines = new_lines
         self._progress = progress
         self._clock = clock
         self._sleep = sleep
         self._stages = Stages()
         self._began = clock()
+
+    def begin(self) -> None:
+        """The engine was started just now."""
+        self._began = self._clock()
 
     @property
     def seconds(self) -> float:
@@ -87,20 +97,22 @@ class Watch:
         limits = dict(STAGE_TIMEOUTS_S, **stage_timeouts_s)
         first = self._show()
         stage, entered = self._stages.stage, self._clock()
-        # Asked first: the log of an engine that has served for months is not to be read.
-        while not self._listed(model):
+        while True:
+            self._refuse_if_down(first)
+            # Before the log is read: that of an engine that has served for months is long.
+            if self._present() and self._listed(model):
+                return
             self._read_log()
             if self._stages.stage != stage:
                 stage, entered = self._stages.stage, self._clock()
             self._tell(stage)
-            self._refuse_if_down(first)
             now = self._clock()
             if now - entered > limits[stage]:
-                raise self._error(
+                raise self.failure(
                     "hung", "it has been %s for %d s without getting on" % (stage, now - entered)
                 )
             if now - self._began > timeout_s:
-                raise self._error(
+                raise self.failure(
                     "slow",
                     "it was not ready within %d s (engine_start_timeout_s); it was %s" % (timeout_s, stage),
                 )
@@ -112,7 +124,7 @@ class Watch:
         first = self._show()
         try:
             if not self._endpoint.wants_key():
-                raise self._error("open", "it answers without the key on port %d" % self._endpoint.port)
+                raise self.failure("open", "it answers without the key on port %d" % self._endpoint.port)
             answer = self._endpoint.chat(model, question.prompt, question.max_tokens, question.timeout_s)
         except ProbeError as error:
             # An engine that dies of a request takes some seconds to end.
@@ -122,13 +134,12 @@ class Watch:
                 self._sleep(POLL_S)
             self._read_log()
             kind = "unauthorized" if error.status in (401, 403) else "silent"
-            raise self._error(kind, "the model is listed, but gave no answer: %s" % error) from error
+            raise self.failure(kind, "the model is listed, but gave no answer: %s" % error) from error
         if question.expect and not re.search(question.expect, answer.text):
-            raise self._error(
+            raise self.failure(
                 "unexpected",
                 "asked %r it answered %r, which does not match %r"
                 % (question.prompt, answer.text[:300], question.expect),
-                with_cause=False,
             )
         return answer
 
@@ -137,17 +148,15 @@ class Watch:
             models = self._endpoint.models(timeout=5)
         except ProbeError as error:
             if error.status in (401, 403):
-                raise self._error(
+                raise self.failure(
                     "unauthorized",
                     "it does not take the key that is in its key file: %s" % error,
-                    with_cause=False,
                 ) from error
             return False
         if model not in models:
-            raise self._error(
+            raise self.failure(
                 "wrong-model",
                 "it serves %s, not %s" % (", ".join(models) or "nothing", model),
-                with_cause=False,
             )
         return True
 
@@ -158,7 +167,7 @@ class Watch:
         # The journal may get the last lines after systemd knows of the end.
         self._sleep(POLL_S)
         self._read_log()
-        raise self._error(
+        raise self.failure(
             "crashed", "it %s while %s, after %d s" % (state.ending, self._stages.stage, self.seconds)
         )
 
@@ -175,10 +184,11 @@ class Watch:
         else:
             self._progress.update(text, self.seconds, None, "s")
 
-    def _error(self, kind: str, text: str, with_cause: bool = True) -> GateError:
-        return GateError(
-            kind, text, self._stages.stage, root_cause(self.log) if with_cause and self.log else []
-        )
+    def failure(self, kind: str, text: str) -> GateError:
+        """An error of this start, with what the engine's log says about it."""
+        self._read_log()
+        cause = root_cause(self.log, LAST_LINES if kind in UNFINISHED else 0)
+        return GateError(kind, text, self._stages.stage, cause)
 
 
 def question_of(gate: Optional[Dict[str, Any]]) -> Question:

@@ -130,7 +130,8 @@ class Journal:
         )
         if done.rc:
             raise UnitError("journalctl: %s" % done.text)
-        lines: List[str] = done.stdout.splitlines()
+        # Not splitlines(): a progress bar's carriage returns do not end a line.
+        lines: List[str] = [line for line in done.stdout.split("\n") if line]
         if lines and lines[-1].startswith("-- cursor: "):
             self._cursor = lines.pop()[len("-- cursor: ") :]
         return lines

@@ -60,22 +60,20 @@ class Gate:
         self.store = Store(params["root_dir"], self.name)
         self.progress = Progress(params["progress_file"])
         self.reasons = self.service.lacks(release)
+        # One that is loading since a boot has said how far it is before anybody watched.
+        self.watch = self._watch(None if self.reasons else self.service.state().began)
 
     def serve(self) -> Dict[str, Any]:
         """Start what must be started, wait, ask, promote. Raises GateError."""
-        started = bool(self.reasons)
-        # One that is loading since a boot has said how far it is before anybody watched.
-        watch = self._watch(None if started else self.service.state().began)
-        if started:
-            answer = self._start_and_ask(watch)
-        else:
+        if not self.reasons:
             try:
-                answer = self._ask(watch)
+                answer = self._ask()
             except GateError as error:
                 # What answered once and does not any more is started once more before it is called broken.
                 self.reasons.append(str(error))
-                watch, started = self._watch(), True
-                answer = self._start_and_ask(watch)
+        started = bool(self.reasons)
+        if started:
+            answer = self._start_and_ask()
         before = self.store.link("current")
         enabled = self.service.enable()
         promoted = self.store.promote(self.release.id)
@@ -88,7 +86,7 @@ class Gate:
             "previous": before if promoted else self.store.link("previous"),
             "started": started,
             "reasons": self.reasons,
-            "ready_seconds": watch.seconds if started else 0,
+            "ready_seconds": self.watch.seconds if started else 0,
             "answer": answer.text,
             "seconds": answer.seconds,
             "usage": answer.usage,
@@ -97,7 +95,18 @@ class Gate:
             "changed": started or promoted or enabled,
         }
 
-    def record(self, error: GateError, log: List[str]) -> None:
+    def look(self) -> Dict[str, Any]:
+        """What a run would do, without doing it; one that runs as declared is asked."""
+        found: Dict[str, Any] = {"name": self.name, "release": self.release.id, "reasons": self.reasons}
+        if not self.reasons:
+            try:
+                answer = self._ask()
+                found.update(answer=answer.text, seconds=answer.seconds, usage=answer.usage)
+            except GateError as error:
+                self.reasons.append(str(error))
+        return dict(found, changed=bool(self.reasons))
+
+    def record(self, error: GateError) -> None:
         """Keep why this release failed, and its log, beside it."""
         document = {
             "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -105,30 +114,28 @@ class Gate:
             "stage": error.stage,
             "what": str(error),
             "lines": error.lines,
-            "log": log[-400:],
+            "log": self.watch.log[-400:],
         }
         write(self.store.path(self.release.id, FAILURE_FILE), json.dumps(document, indent=1) + "\n", 0o600)
 
-    def _start_and_ask(self, watch: Watch) -> Answer:
+    def _start_and_ask(self) -> Answer:
         self.progress.update("%s: starting release %s" % (self.name, self.release.id))
+        self.watch = self._watch()
         try:
             self.service.start(self.release)
         except systemctl.UnitError as error:
-            raise GateError("crashed", str(error), "starting") from error
-        return self._ask(watch)
+            raise self.watch.failure("crashed", str(error)) from error
+        self.watch.begin()
+        return self._ask()
 
-    def _ask(self, watch: Watch) -> Answer:
+    def _ask(self) -> Answer:
         model = self.plan["served_name"]
-        try:
-            watch.until_listed(model, self.params["start_timeout_s"], self.params["stage_timeouts_s"])
-            if self.release.state["access"] != "none":
-                wrong = self.service.cards()
-                if wrong:
-                    raise GateError("cards", "the container does not see its cards: %s" % wrong, "listening")
-            return watch.ask(model, question_of(self.plan.get("gate")))
-        except GateError as error:
-            self.record(error, watch.log)
-            raise
+        self.watch.until_listed(model, self.params["start_timeout_s"], self.params["stage_timeouts_s"])
+        if self.release.state["access"] != "none":
+            wrong = self.service.cards()
+            if wrong:
+                raise self.watch.failure("cards", "the container does not see its cards: %s" % wrong)
+        return self.watch.ask(model, question_of(self.plan.get("gate")))
 
     def _watch(self, since: Optional[float] = None) -> Watch:
         key = (read(self.release.state["key_file"]) or "").strip()
@@ -137,13 +144,14 @@ class Gate:
             self.name,
             endpoint,
             self.service.state,
+            lambda: self.service.running_release() == self.release.id,
             systemctl.Journal(self.service.container, since).new,
             self.progress,
         )
 
     def _drafts(self) -> Optional[Dict[str, int]]:
         if not self.plan.get("speculative"):
-            return None
+            return None  # it does not draft
         key = (read(self.release.state["key_file"]) or "").strip()
         try:
             found = drafts(Endpoint(self.release.state["bind"], self.release.state["port"], key).metrics())
@@ -248,21 +256,14 @@ def main() -> None:
             else:
                 gates.append(Gate(plan, release, params, docker))
         if check:
-            results += [
-                {
-                    "name": gate.name,
-                    "release": gate.release.id,
-                    "reasons": gate.reasons,
-                    "changed": bool(gate.reasons),
-                }
-                for gate in gates
-            ]
+            results += [gate.look() for gate in gates]
         else:
             install(gates)
             for gate in gates:
                 try:
                     results.append(gate.serve())
                 except GateError as error:
+                    gate.record(error)
                     failures.append(describe(gate, error, go_back(gate, docker)))
     except (systemctl.UnitError, DockerError) as error:
         module.fail_json(msg=str(error), results=results)

@@ -1,0 +1,98 @@
+"""Stand-ins for an engine on a host: an endpoint that misbehaves on request, and its unit's state."""
+
+import contextlib
+import http.server
+import json
+import threading
+
+from ansible.module_utils.systemctl import UnitState
+
+KEY = "sk-test"
+ANSWER = "The capital city of France is Paris."
+
+
+class Server:
+    """An OpenAI-compatible endpoint. Its attributes are how it behaves; port: where it listens."""
+
+    def __init__(self):
+        self.models = ["qwen"]
+        self.key = KEY
+        self.reply = {
+            "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
+            "usage": {"completion_tokens": 8},
+        }
+        self.status = 200
+        self.asked = []
+        self.on_chat = lambda: None
+        self.metrics = ""
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def send(self, status, body, kind="application/json"):
+                data = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def let_in(self):
+                if server.key is None or self.headers.get("Authorization") == f"Bearer {server.key}":
+                    return True
+                self.send(401, {"error": "Unauthorized"})
+                return False
+
+            def do_GET(self):
+                if self.path == "/metrics":
+                    self.send(200, server.metrics.encode(), "text/plain")
+                elif self.let_in():
+                    self.send(200, {"data": [{"id": name} for name in server.models]})
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if self.let_in():
+                    server.asked.append(body)
+                    server.on_chat()
+                    with contextlib.suppress(OSError):
+                        self.send(server.status, server.reply)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def unit_state(active="active", sub="running", **changes):
+    values = {
+        "load": "loaded",
+        "active": active,
+        "sub": sub,
+        "result": "success",
+        "restarts": 0,
+        "code": "1",
+        "status": 0,
+        "enabled": True,
+        "stale": False,
+        "began": 1.0,
+    }
+    return UnitState(**{**values, **changes})
+
+
+class Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds

@@ -1,0 +1,265 @@
+"""Making releases: what goes into one, what makes it another, and what cannot be made."""
+
+import json
+
+import pytest
+from ansible.module_utils import cdi
+from ansible.module_utils.command import Result
+from ansible.module_utils.docker_api import DockerError, Image
+
+from boxwright.ansible.modules import engine_release
+
+DIGEST = "sha256:" + "a" * 64
+UUIDS = {0: "GPU-aaaa", 1: "GPU-bbbb"}
+CDI = ["0", "1", "GPU-aaaa", "GPU-bbbb", "all"]
+
+
+class Host:
+    """A host's Docker, nvidia-smi and nvidia-ctk."""
+
+    def __init__(self, monkeypatch):
+        self.version = "26.1.5"
+        self.images = {"vllm/vllm-openai:v1": Image("sha256:id", DIGEST, 1)}
+        self.smi = Result(0, "".join(f"{index}, {uuid}\n" for index, uuid in UUIDS.items()), "")
+        self.cdi = CDI
+        self.error = None
+        host = self
+
+        class Docker:
+            def image(self, image):
+                if host.error:
+                    raise DockerError(host.error)
+                return host.images.get(image)
+
+            def version(self):
+                return host.version
+
+        monkeypatch.setattr(engine_release, "Docker", Docker)
+        monkeypatch.setattr(engine_release, "run", lambda argv, **kw: host.smi)
+        monkeypatch.setattr(cdi, "devices", lambda: host.cdi)
+
+
+@pytest.fixture
+def host(monkeypatch):
+    return Host(monkeypatch)
+
+
+@pytest.fixture
+def box(tmp_path):
+    (tmp_path / "model").mkdir()
+    return tmp_path
+
+
+def deployment(box, **changes):
+    return {
+        "name": "qwen",
+        "engine": "vllm",
+        "image": "vllm/vllm-openai:v1",
+        "weights": {"revision": "b" * 40, "directory": str(box / "model")},
+        "quantize": None,
+        "model_directory": str(box / "model"),
+        "served_name": "qwen",
+        "port": 8000,
+        "bind": "127.0.0.1",
+        "gpus": [0],
+        "devices": [],
+        "command": ["vllm", "serve", "/model"],
+        "env": {"A": "1"},
+        "shm_size": "2g",
+        "gate": {"prompt": "x"},
+        **changes,
+    }
+
+
+@pytest.fixture
+def release(host, box, run_module):
+    """engine_release(changes of the deployment, **arguments) -> result."""
+
+    def call(changes=None, deployments=None, **arguments):
+        return run_module(
+            "engine_release",
+            deployments=deployments if deployments is not None else [deployment(box, **(changes or {}))],
+            root_dir=str(box / "root"),
+            config_dir=str(box / "etc"),
+            **arguments,
+        )
+
+    return call
+
+
+def text(box, *names):
+    return box.joinpath(*names).read_text()
+
+
+def test_a_release_is_made_and_then_there(release, box):
+    first = release()
+    assert first["changed"] is True
+    assert first["images_missing"] == []
+    assert first["digests"] == {"qwen": {"image": "vllm/vllm-openai:v1", "digest": DIGEST}}
+    directory = box / "root" / "releases" / "qwen" / first["releases"]["qwen"]
+    assert (directory / "unit.service").exists()
+    document = json.loads((directory / "release.json").read_text())
+    assert document["reference"] == f"vllm/vllm-openai@{DIGEST}"
+    assert document["plan"]["served_name"] == "qwen"
+    assert (box / "root" / "cache" / "qwen").is_dir()
+    second = release()
+    assert (second["changed"], second["releases"]) == (False, first["releases"])
+
+
+def test_the_key_is_made_once_for_root_alone(release, box):
+    release()
+    key = box / "etc" / "engines" / "qwen" / "api-key"
+    made = key.read_text()
+    assert len(made.strip()) >= 40
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.parent.stat().st_mode & 0o777 == 0o700
+    release()
+    assert key.read_text() == made
+    key.chmod(0o644)
+    assert release()["changed"] is True
+    assert (key.read_text(), key.stat().st_mode & 0o777) == (made, 0o600)
+
+
+def test_a_declared_key_is_written_and_never_shown(release, box, capsys):
+    result = release(api_keys={"qwen": "sk-declared-key"})
+    assert text(box, "etc", "engines", "qwen", "api-key") == "sk-declared-key\n"
+    assert "sk-declared-key" not in json.dumps(result)
+    assert release(api_keys={"qwen": "sk-declared-key"})["changed"] is False
+    assert release(api_keys={"qwen": "sk-another-key"})["changed"] is True
+    assert release()["changed"] is False, "one that is not declared any more is kept"
+    assert text(box, "etc", "engines", "qwen", "api-key") == "sk-another-key\n"
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel", "\x00"])
+def test_a_key_that_no_header_can_carry_is_refused_unshown(release, key):
+    result = release(api_keys={"qwen": key})
+    assert result["failed"] is True
+    assert "HTTP header" in result["msg"]
+    assert key not in result["msg"]
+
+
+def test_neither_unit_nor_record_holds_the_key(release, box):
+    identity = release()["releases"]["qwen"]
+    key = text(box, "etc", "engines", "qwen", "api-key").strip()
+    for name in ("unit.service", "release.json"):
+        assert key not in text(box, "root", "releases", "qwen", identity, name)
+
+
+CHANGES = [
+    {"command": ["vllm", "serve", "/model", "--max-num-seqs", "4"]},
+    {"env": {"A": "2"}},
+    {"gpus": [1]},
+    {"port": 8001},
+    {"bind": "0.0.0.0"},
+    {"shm_size": "8g"},
+    {"weights": {"revision": "c" * 40}},
+    {"quantize": {"method": "autoawq", "bits": 4, "group_size": 128, "source": {}, "directory": "x"}},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_what_changes_what_runs_is_another_release(release, changes):
+    before = release()["releases"]["qwen"]
+    after = release(changes)
+    assert after["changed"] is True
+    assert after["releases"]["qwen"] != before
+    assert release()["releases"]["qwen"] == before, "and going back is the old one"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"gate": {"prompt": "y"}}, {"speed": {"low": 1}}, {"devices": ["GPU-aaaa"]}]
+)
+def test_what_does_not_is_the_same(release, changes):
+    before = release()["releases"]
+    after = release(changes)
+    assert (after["changed"], after["releases"]) == (False, before)
+
+
+def test_another_name_for_the_same_image_is_the_same_release(release, host):
+    before = release()["releases"]
+    host.images["vllm/vllm-openai:latest"] = host.images["vllm/vllm-openai:v1"]
+    after = release({"image": "vllm/vllm-openai:latest"})
+    assert (after["changed"], after["releases"]) == (False, before)
+
+
+def test_another_image_under_the_same_name_is_another_release(release, host):
+    before = release()["releases"]
+    host.images["vllm/vllm-openai:v1"] = Image("sha256:id2", "sha256:" + "c" * 64, 1)
+    assert release()["releases"] != before
+
+
+def test_the_locked_content_is_what_counts(release, host):
+    locked = "sha256:" + "d" * 64
+    assert release(digests={"qwen": locked})["images_missing"] == [
+        {"name": "qwen", "image": "vllm/vllm-openai:v1", "digest": locked}
+    ]
+    host.images[f"vllm/vllm-openai@{locked}"] = Image("sha256:id3", locked, 1)
+    assert release(digests={"qwen": locked})["digests"]["qwen"]["digest"] == locked
+
+
+def test_an_image_that_is_missing_is_told_and_the_others_are_made(release, box):
+    result = release(deployments=[deployment(box, name="a", image="x:v2"), deployment(box, name="b")])
+    assert result["images_missing"] == [{"name": "a", "image": "x:v2", "digest": None}]
+    assert list(result["releases"]) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("version", "known", "devices"),
+    [
+        ("26.1.5", CDI, ["GPU-aaaa", "GPU-bbbb"]),
+        ("28.0.0", ["0", "1", "all"], ["0", "1"]),
+        ("20.10.24+dfsg1", [], ["GPU-aaaa", "GPU-bbbb"]),
+    ],
+)
+def test_cards_by_uuid_where_it_can_be(release, host, box, version, known, devices):
+    host.version, host.cdi = version, known
+    identity = release({"gpus": [0, 1]})["releases"]["qwen"]
+    document = json.loads(text(box, "root", "releases", "qwen", identity, "release.json"))
+    assert document["devices"] == devices
+    assert document["access"] == ("gpus" if version.startswith("20") else "cdi")
+
+
+def test_no_cards_no_access(release, host, box):
+    host.smi = Result(127, "", "nvidia-smi: not found")
+    identity = release({"gpus": []})["releases"]["qwen"]
+    assert json.loads(text(box, "root", "releases", "qwen", identity, "release.json"))["access"] == "none"
+
+
+FAILURES = [
+    ({"gpus": [0, 7]}, {}, "card 7 is not here; nvidia-smi shows 0, 1"),
+    ({"devices": ["GPU-zzzz"]}, {}, "GPU-zzzz"),
+    ({}, {"cdi": ["all"]}, "container_runtime"),
+    ({}, {"smi": Result(18, "Failed to initialize NVML: Driver/library version mismatch", "")}, "mismatch"),
+    ({}, {"error": "Docker does not answer on /run/docker.sock"}, "Docker does not answer"),
+    ({"model_directory": "/nowhere"}, {}, "/nowhere is not there"),
+    ({"env": {"HF_TOKEN": "hf_secret"}}, {}, "HF_TOKEN looks like a secret"),
+    ({"command": ["vllm", "a\nb"]}, {}, "line break"),
+]
+
+
+@pytest.mark.parametrize(("changes", "state", "said"), FAILURES)
+def test_what_cannot_be_made_says_why(release, host, changes, state, said):
+    for name, value in state.items():
+        setattr(host, name, value)
+    result = release(changes)
+    assert result["failed"] is True
+    assert result["msg"].startswith("qwen: no release can be made: ")
+    assert said in result["msg"]
+    assert "hf_secret" not in result["msg"]
+
+
+def test_check_mode_writes_nothing_and_shows_the_unit(release, box):
+    result = release(check=True, diff=True)
+    assert result["changed"] is True
+    assert "docker run" in result["diff"][0]["after"]
+    assert [entry.name for entry in box.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    "state", [{"error": "Docker does not answer"}, {"smi": Result(127, "", "not found")}]
+)
+def test_check_mode_on_a_bare_host_is_a_change_and_no_failure(release, host, state):
+    for name, value in state.items():
+        setattr(host, name, value)
+    result = release(check=True)
+    assert (result.get("failed", False), result["changed"]) == (False, True)

@@ -1,0 +1,181 @@
+"""The container's command line and the unit around it."""
+
+import shlex
+
+import pytest
+from ansible.module_utils.engine_unit import docker_run, refusals, unit_text
+
+RELEASE = "0123456789ab"
+STATE = {
+    "template": 1,
+    "name": "qwen",
+    "engine": "vllm",
+    "image_digest": "sha256:" + "a" * 64,
+    "reference": "vllm/vllm-openai@sha256:" + "a" * 64,
+    "revision": "b" * 40,
+    "quantize": None,
+    "model_directory": "/var/lib/boxwright/models/Qwen--Q/" + "b" * 40,
+    "command": [
+        "vllm",
+        "serve",
+        "/model",
+        "--speculative-config",
+        '{"method": "mtp"}',
+        "--x",
+        "50% of $HOME",
+    ],
+    "env": {"NCCL_P2P_DISABLE": "1"},
+    "access": "cdi",
+    "devices": ["GPU-1", "GPU-2"],
+    "bind": "127.0.0.1",
+    "port": 8001,
+    "shm_size": "8g",
+    "cache_directory": "/var/lib/boxwright/cache/qwen",
+    "key_file": "/etc/boxwright/engines/qwen/api-key",
+    "stop_timeout_s": 30,
+    "restart_limit": 5,
+    "restart_window_s": 1800,
+}
+
+
+def argv(**changes):
+    return [word for group in docker_run({**STATE, **changes}, RELEASE) for word in group]
+
+
+def after(words, option):
+    return [words[place + 1] for place, word in enumerate(words) if word == option]
+
+
+def test_hardened():
+    words = argv()
+    assert {"--read-only", "--rm", "--init"} <= set(words)
+    assert after(words, "--cap-drop") == ["ALL"]
+    assert after(words, "--security-opt") == ["no-new-privileges"]
+    assert after(words, "--pull") == ["never"]
+    assert not {"--privileged", "--network", "--ipc", "--restart", "--runtime"} & set(words)
+
+
+def test_the_image_is_named_by_content_and_the_command_is_the_plans_to_the_letter():
+    words = argv()
+    place = words.index(STATE["reference"])
+    assert words[place - 2 : place] == ["--entrypoint", "sh"]
+    assert words[place + 1 : place + 4] == [
+        "-c",
+        'VLLM_API_KEY=$(cat /run/boxwright/api-key) && export VLLM_API_KEY && exec "$@"',
+        "boxwright",
+    ]
+    assert words[place + 4 :] == STATE["command"]
+
+
+def test_weights_and_key_cannot_be_written():
+    model, cache, key = after(argv(), "--mount")
+    assert model == f"type=bind,source={STATE['model_directory']},target=/model,readonly"
+    assert cache == "type=bind,source=/var/lib/boxwright/cache/qwen,target=/cache"
+    assert (
+        key == "type=bind,source=/etc/boxwright/engines/qwen/api-key,target=/run/boxwright/api-key,readonly"
+    )
+
+
+def test_a_comma_in_a_path_is_quoted_as_docker_reads_it():
+    assert after(argv(model_directory='/models/a,b "c"'), "--mount")[0] == (
+        'type=bind,"source=/models/a,b ""c""",target=/model,readonly'
+    )
+
+
+@pytest.mark.parametrize(
+    ("access", "devices", "option", "values"),
+    [
+        ("cdi", ["GPU-1", "GPU-2"], "--device", ["nvidia.com/gpu=GPU-1", "nvidia.com/gpu=GPU-2"]),
+        ("cdi", ["0"], "--device", ["nvidia.com/gpu=0"]),
+        ("gpus", ["GPU-1", "GPU-2"], "--gpus", ['"device=GPU-1,GPU-2"']),
+        ("none", [], "--device", []),
+    ],
+)
+def test_cards(access, devices, option, values):
+    words = argv(access=access, devices=devices)
+    assert after(words, option) == values
+    assert not {"--device", "--gpus"} - {option} & set(words)
+
+
+@pytest.mark.parametrize(
+    ("bind", "published"),
+    [("127.0.0.1", "127.0.0.1:8001:8000"), ("0.0.0.0", "0.0.0.0:8001:8000"), ("::1", "[::1]:8001:8000")],
+)
+def test_only_the_declared_address_is_published(bind, published):
+    assert after(argv(bind=bind), "--publish") == [published]
+
+
+def test_environment():
+    assert sorted(after(argv(env={"HF_HUB_OFFLINE": "0", "A": "1"}), "--env")) == [
+        "A=1",
+        "DO_NOT_TRACK=1",
+        "HF_HUB_OFFLINE=0",
+        "HOME=/cache",
+        "VLLM_CACHE_ROOT=/cache/vllm",
+        "VLLM_NO_USAGE_STATS=1",
+    ]
+
+
+def settings(text):
+    joined = text.replace("\\\n", " ")
+    return [
+        line.partition("=")[::2] for line in joined.splitlines() if "=" in line and not line.startswith("#")
+    ]
+
+
+def test_the_unit_restarts_and_gives_up_and_stops():
+    found = settings(unit_text(STATE, RELEASE))
+    values = dict(found)
+    assert values["Restart"] == "always"
+    assert (values["StartLimitIntervalSec"], values["StartLimitBurst"]) == ("1800", "5")
+    assert values["Requires"] == "docker.service"
+    assert {"docker.service", "nvidia-persistenced.service", "boxwright-gpu-tuning.service"} <= set(
+        values["After"].split()
+    )
+    assert values["ExecStop"] == "-/usr/bin/docker stop --time 30 boxwright-qwen"
+    assert int(values["TimeoutStopSec"]) > 30
+    assert values["SyslogIdentifier"] == "boxwright-qwen"
+
+
+def test_the_unit_waits_for_the_cards_if_it_needs_any():
+    before = [value for key, value in settings(unit_text(STATE, RELEASE)) if key == "ExecStartPre"]
+    assert before[0] == "-/usr/bin/docker rm --force boxwright-qwen"
+    assert "/dev/nvidia-uvm" in before[1]
+    without = unit_text({**STATE, "access": "none", "devices": []}, RELEASE)
+    assert len([key for key, _ in settings(without) if key == "ExecStartPre"]) == 1
+
+
+def test_the_units_command_is_the_containers():
+    # shlex knows quotes and escapes as systemd does, as far as they stand here.
+    line = dict(settings(unit_text(STATE, RELEASE)))["ExecStart"]
+    assert [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line)] == argv()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"env": {"VLLM_API_KEY": "x"}}, "declare api_key"),
+        ({"env": {"HF_TOKEN": "x"}}, "HF_TOKEN looks like a secret"),
+        ({"env": {"DB_PASSWORD": "x"}}, "DB_PASSWORD looks like a secret"),
+        ({"env": {"A B": "x"}}, "no name of an environment variable"),
+        ({"env": {"A=B": "x"}}, "no name of an environment variable"),
+        ({"command": ["vllm", "serve", "/model", "--api-key", "x"]}, "declare api_key"),
+        ({"command": ["vllm", "serve", "/model", "--api-key=x"]}, "declare api_key"),
+        ({"engine": "other"}, "engine other is not known"),
+    ],
+)
+def test_secrets_are_kept_out(change, said):
+    found = refusals({**STATE, **change})
+    assert len(found) == 1
+    assert said in found[0]
+    assert "x" not in found[0].split("declare")[0].split() or "A B" in found[0]
+
+
+@pytest.mark.parametrize("env", [{"TOKENIZERS_PARALLELISM": "false"}, {"VLLM_KEYS_SHOWN": "1"}, {"_X": "1"}])
+def test_other_variables_are_taken(env):
+    assert refusals({**STATE, "env": env}) == []
+
+
+def test_a_line_break_is_refused():
+    with pytest.raises(ValueError, match="line break"):
+        unit_text({**STATE, "command": ["vllm", "a\nExecStart=/bin/evil"]}, RELEASE)
