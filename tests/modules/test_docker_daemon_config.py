@@ -7,10 +7,10 @@ import pytest
 from ansible.module_utils import docker_daemon, systemctl
 from ansible.module_utils.command import Result
 from ansible.module_utils.docker_daemon import DaemonError, Version, config_path, unit_options
+from ansible.module_utils.docker_settings import drop_in_text, due, ours, overlay
 
 from boxwright.ansible.action.docker_daemon_config import describe
 from boxwright.ansible.modules import docker_daemon_config
-from boxwright.ansible.modules.docker_daemon_config import drop_in_text, due, ours, overlay
 
 NEW, OLD = Version("26.1.5", 26), Version("20.10.24", 20)
 OURS = {"features": {"cdi": True}, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}

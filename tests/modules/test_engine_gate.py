@@ -289,3 +289,11 @@ def test_old_releases_go(box, gate):
     for identity in ("r1", "r2", "r3", "r4"):
         gate({"qwen": identity}, box.release(identity), keep_releases=2)
     assert sorted(Store(str(box.root), "qwen").releases()) == ["r3", "r4"]
+
+
+def test_a_pattern_that_is_none_is_refused_before_anything_stops(box, gate):
+    served(box, gate)
+    plan = box.release("new", gate={"prompt": "?", "expect": "(Paris"})
+    result = gate({"qwen": "new"}, plan)
+    assert "gate_expect '(Paris' is no regular expression" in result["msg"]
+    assert (box.calls, box.running) == ([], {"qwen": "old"})

@@ -25,7 +25,7 @@ def test_stages_of_a_start():
         seen.append(stages.stage)
     assert seen == ["starting"] * 2 + ["loading"] * 3 + ["compiling"] * 2 + [
         "capturing",
-        "warming up",
+        "warming",
         "listening",
     ]
     assert stages.shards == (2, 4)

@@ -26,7 +26,7 @@ STAGES: Sequence[Tuple[str, "re.Pattern[str]"]] = (
         "capturing",
         re.compile(r"Capturing (CUDA|cuda) ?graph|Capture cuda graph|Capturing graphs|Profiling CUDA graph"),
     ),
-    ("warming up", re.compile(r"Warming up|Graph capturing finished|init engine \(profile")),
+    ("warming", re.compile(r"Warming up|Graph capturing finished|init engine \(profile")),
     ("listening", re.compile(r"Application startup complete|Uvicorn running on|The server is fired up")),
 )
 _PREFIX = re.compile(

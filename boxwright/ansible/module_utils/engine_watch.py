@@ -19,7 +19,7 @@ STAGE_TIMEOUTS_S = {
     "loading": 900,
     "compiling": 900,
     "capturing": 600,
-    "warming up": 300,
+    "warming": 300,
     "listening": 60,
 }
 POLL_S = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from typing import Any, Dict, List, Optional
@@ -242,6 +243,8 @@ def main() -> None:
     results: List[Dict[str, Any]] = []
     failures: List[str] = []
     try:
+        for plan in params["deployments"]:
+            _refuse_bad_pattern(module, plan)
         removed = remove_dropped(params, docker, check)
         gates = []
         for plan in params["deployments"]:
@@ -271,6 +274,17 @@ def main() -> None:
     if failures:
         module.fail_json(msg="\n\n".join(failures), results=results, removed=removed, changed=changed)
     module.exit_json(changed=changed, results=results, removed=removed, said=_said(results, removed))
+
+
+def _refuse_bad_pattern(module: AnsibleModule, plan: Dict[str, Any]) -> None:
+    """Before anything is stopped: an answer is going to be held against this."""
+    expect = question_of(plan.get("gate")).expect
+    try:
+        re.compile(expect or "")
+    except re.error as error:
+        module.fail_json(
+            msg="%s: gate_expect %r is no regular expression: %s" % (plan["name"], expect, error)
+        )
 
 
 def _said(results: List[Dict[str, Any]], removed: List[str]) -> str:
