@@ -104,7 +104,8 @@ class Daemon:
             return "start"
         if self.drop_in != read(DROP_IN) or os.path.exists(PENDING) or self._hook_unknown(state.began):
             return "restart"
-        return due(self.before, self.after)
+        by: str = due(self.before, self.after)
+        return by
 
     def _hook_unknown(self, began: Optional[float]) -> bool:
         """Whether the daemon began before the hook for --gpus was there: it looks for it only then."""
