@@ -140,3 +140,22 @@ def test_a_host_without_cards_has_none_on_the_bus(make_host):
     assert not list((host.root / "sys/bus/pci/devices").iterdir())
     host.install()
     assert host.modprobe("nvidia").stderr == "modprobe: ERROR: could not insert 'nvidia': No such device\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "vendor", "pci_class", "hidden"),
+    [
+        ("0000:00:02.0", "0x8086", "0x020000", False),
+        ("0000:00:02.0", "0x8086", "0x030000", True),
+        ("0000:0a:00.1", "0x10de", "0x040300", True),
+        ("0000:01:00.0", "0x144d", "0x010802", True),
+    ],
+)
+def test_devices_of_the_machine_give_way_to_simulated_ones(tmp_path, address, vendor, pci_class, hidden):
+    from boxwright.lab.gpu.payload.labgpu.kernel import views
+
+    device = tmp_path / address
+    device.mkdir()
+    (device / "vendor").write_text(vendor + "\n")
+    (device / "class").write_text(pci_class + "\n")
+    assert views.machine_device({"0000:01:00"})(str(device)) is hidden

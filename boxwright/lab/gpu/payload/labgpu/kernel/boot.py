@@ -20,13 +20,14 @@ PROGRAMS = "/usr/lib/lab-gpu/bin"
 def boot() -> List[str]:
     """Show the cards, then load drivers as udev and systemd-modules-load do. Returns what went wrong."""
     views.cover(paths.SYS_MODULE, views.machine_driver)
-    views.cover(paths.PCI_DEVICES, views.machine_card)
+    this_rig = rig.load()
+    addresses = {card.bus_id.rsplit(".", 1)[0] for card in this_rig.cards}
+    views.cover(paths.PCI_DEVICES, views.machine_device(addresses))
     views.cover(paths.PROC_DRIVER, lambda path: os.path.basename(path).startswith("nvidia"))
     views.cover(paths.at("/sys/firmware"), lambda path: os.path.basename(path) == "efi")
     firmware.show()
     index_modules(paths.kernel())
     replace_kmod()
-    this_rig = rig.load()
     for card in this_rig.cards:
         pci.add(card, 1)
     if this_rig.nouveau and this_rig.cards and not blacklisted("nouveau"):

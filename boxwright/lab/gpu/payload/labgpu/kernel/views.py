@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Callable
+from typing import Callable, Set
 
 from .. import files, paths
 
@@ -48,9 +48,19 @@ def mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True, timeout=30)
 
 
-def machine_card(device: str) -> bool:
-    """Whether a directory of /sys/bus/pci/devices is a display device of the machine itself."""
-    return (files.read(os.path.join(device, "class")) or "").startswith("0x03")
+def machine_device(addresses: Set[str]) -> Callable[[str], bool]:
+    """Tells of a directory of /sys/bus/pci/devices whether this host must not see it.
+
+    addresses: those of simulated cards, such as 0000:01:00, where the machine may have devices itself. Its
+    graphics cards, and whatever else its NVIDIA cards bring, are hidden wherever they are.
+    """
+
+    def hidden(device: str) -> bool:
+        vendor = (files.read(os.path.join(device, "vendor")) or "").strip()
+        graphics = (files.read(os.path.join(device, "class")) or "").startswith("0x03")
+        return graphics or vendor == "0x10de" or os.path.basename(device).rsplit(".", 1)[0] in addresses
+
+    return hidden
 
 
 def machine_driver(module: str) -> bool:
