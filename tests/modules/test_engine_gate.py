@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import engine_watch
+from ansible.module_utils import engine_switch, engine_watch
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.systemctl import UnitError
 
@@ -85,7 +85,8 @@ class Box:
                 found, box.log = box.log, []
                 return found
 
-        monkeypatch.setattr(engine_gate, "Service", Service)
+        for module in (engine_gate, engine_switch):
+            monkeypatch.setattr(module, "Service", Service)
         monkeypatch.setattr(engine_gate.systemctl, "Journal", Journal)
         monkeypatch.setattr(engine_gate.systemctl, "call", lambda *words, **kw: box.calls.append(words))
         monkeypatch.setattr(engine_watch, "POLL_S", 0.01)
@@ -220,6 +221,31 @@ def test_what_failed_once_may_serve_later(box, gate):
     assert "failed" not in gate({"qwen": "bad"}, plan)
     assert box.link("current") == "bad"
     assert not (box.root / "releases" / "qwen" / "bad" / "failure.json").exists()
+
+
+def test_a_draft_head_that_is_lost_is_not_promoted(box, gate):
+    served(box, gate)
+    counters = (
+        "vllm:spec_decode_num_draft_tokens_total{%s} 40\nvllm:spec_decode_num_accepted_tokens_total{%s} %d\n"
+    )
+    box.server.metrics = counters % ("", "", 0)
+    plan = box.release("mtp", speculative={"method": "mtp", "tokens": 2})
+    assert "none was accepted" in gate({"qwen": "mtp"}, plan)["msg"]
+    assert box.link("current") == "old"
+    box.server.metrics = counters % ("", "", 30)
+    assert gate({"qwen": "mtp"}, plan)["results"][0]["drafts"] == {"drafted": 40, "accepted": 30}
+
+
+def test_when_even_stopping_fails_the_cause_is_still_told(box, gate, monkeypatch):
+    box.crashes.add("bad")
+
+    def stop(self):
+        raise UnitError("systemctl stop: timed out")
+
+    monkeypatch.setattr(engine_gate.Service, "stop", stop)
+    message = gate({"qwen": "bad"}, box.release("bad"))["msg"]
+    assert message.startswith("NOTHING SERVES qwen NOW: systemctl stop: timed out")
+    assert "ValueError: no room" in message
 
 
 def test_one_that_does_not_answer_any_more_is_started_once_more(box, gate):

@@ -289,3 +289,21 @@ vllm:spec_decode_num_accepted_tokens_total{engine="1",model_name="q"} nan?
 )
 def test_drafts_are_counted_over_all_processes(text, found):
     assert drafts(text) == found
+
+
+@pytest.mark.parametrize(
+    ("metrics", "outcome"),
+    [
+        (METRICS, (42, 20)),
+        (METRICS.replace("20.0", "0.0"), "it drafted 42 tokens and none was accepted"),
+        (METRICS.replace("20.0", "0.0").replace("30.0", "3.0"), (15, 0)),
+        ("vllm:num_requests_running 1", "counts no drafts"),
+    ],
+)
+def test_drafting_that_never_helps_is_a_failure(watch, server, metrics, outcome):
+    server.metrics = metrics
+    if isinstance(outcome, tuple):
+        assert watch.drafts() == outcome
+    else:
+        found = failure(watch.drafts)
+        assert (found.kind, outcome in str(found)) == ("drafts", True)

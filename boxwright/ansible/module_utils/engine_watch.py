@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible.module_utils.engine_log import Stages, root_cause
-from ansible.module_utils.engine_probe import Answer, Endpoint, ProbeError
+from ansible.module_utils.engine_probe import Answer, Endpoint, ProbeError, drafts
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.systemctl import UnitState
 
@@ -23,6 +23,8 @@ STAGE_TIMEOUTS_S = {
     "listening": 60,
 }
 POLL_S = 1.0
+#: Drafted tokens below which nothing is said about how many are accepted.
+FEWEST_DRAFTS = 20
 #: Failures whose cause may be in the last lines of the log, whatever these are; the others say it themselves.
 UNFINISHED = ("crashed", "hung", "slow")
 LAST_LINES = 5
@@ -33,8 +35,8 @@ KEPT_LINES = 5000
 class GateError(Exception):
     """An engine that does not serve.
 
-    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards. stage: where it
-    was; lines: of its log that say why.
+    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards, drafts.
+    stage: where it was; lines: of its log that say why.
     """
 
     def __init__(self, kind: str, text: str, stage: str, lines: Sequence[str] = ()) -> None:
@@ -142,6 +144,23 @@ class Watch:
                 % (question.prompt, answer.text[:300], question.expect),
             )
         return answer
+
+    def drafts(self) -> Tuple[int, int]:
+        """Tokens drafted and accepted so far, of an engine that is to draft.
+
+        Raises GateError when it does not draft, or drafts what is never accepted: a draft head that was lost
+        or garbled in a quantized checkpoint makes every answer slower and no error (vllm PR 37667).
+        """
+        try:
+            found = drafts(self._endpoint.metrics())
+        except ProbeError as error:
+            raise self.failure("silent", "its counters cannot be read: %s" % error) from error
+        if found is None:
+            raise self.failure("drafts", "drafting is declared, and the engine counts no drafts")
+        drafted, accepted = found
+        if drafted >= FEWEST_DRAFTS and accepted == 0:
+            raise self.failure("drafts", "it drafted %d tokens and none was accepted" % drafted)
+        return drafted, accepted
 
     def _listed(self, model: str) -> bool:
         try:
