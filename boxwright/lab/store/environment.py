@@ -42,7 +42,7 @@ SETTINGS = {"TORCHDYNAMO_DISABLE": "1", "VLLM_USE_AOT_COMPILE": "0", "VLLM_CPU_K
 #: Between them they import what a server, its engine and its workers import, models and drafting included.
 IMPORTED = (
     "vllm.entrypoints.cli.main", "vllm.entrypoints.cli.serve", "vllm.entrypoints.openai.api_server",
-    "vllm.entrypoints.launchers.api_server.entry", "vllm.entrypoints.openai.cli_args",
+    "vllm.entrypoints.launchers.api_server.entry",
     "vllm.v1.engine.async_llm", "vllm.v1.engine.core", "vllm.v1.executor.multiproc_executor",
     "vllm.v1.worker.cpu_worker", "vllm.v1.worker.cpu_model_runner", "vllm.v1.attention.backends.cpu_attn",
     "vllm.model_executor.models.llama", "vllm.model_executor.models.qwen3",
@@ -55,9 +55,9 @@ IMPORT = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_modu
 
 #: Not needed to serve: tests, headers and programs for building, examples. Patterns below the site directory.
 UNWANTED = (
-    "bin", "torch/include", "torch/bin", "torch/share", "torch/test", "torch/lib/*.a", "torch/lib/*test*",
-    "torchvision/datasets", "numba/tests", "numba/cuda/tests", "sympy/**/tests", "networkx/**/tests",
-    "numpy/**/tests", "**/*.pyi", "**/*.so.debug",
+    "bin", "torch/include", "torch/bin/*[tT]est*", "torch/bin/protoc*", "torch/share", "torch/test",
+    "torch/lib/*.a", "torch/lib/*test*", "numba/tests", "numba/cuda/tests", "sympy/**/tests",
+    "networkx/**/tests", "numpy/**/tests", "**/*.pyi",
 )
 
 
