@@ -14,8 +14,9 @@ from docker.models.containers import Container
 from boxwright.errors import UserError
 from boxwright.lab import depot, hosts, images, machine, network, ssh
 from boxwright.lab.adoption import adopt
-from boxwright.lab.docker import engine, engine_errors, installed
+from boxwright.lab.docker import engine, engine_errors
 from boxwright.lab.hosts import HostRequest
+from boxwright.lab.installation import installed
 from boxwright.lab.state import (
     LABEL,
     LABEL_NAME,

@@ -15,7 +15,8 @@ from docker.models.containers import Container
 from docker.types import Mount
 
 from boxwright.errors import UserError
-from boxwright.lab.docker import bounding_capabilities, run_in
+from boxwright.lab.capabilities import bounding_capabilities
+from boxwright.lab.docker import run_in
 from boxwright.lab.payload import Payload, archive
 from boxwright.lab.state import LABEL, Lab, Report
 

@@ -8,8 +8,8 @@ import pytest
 import requests
 
 from boxwright.errors import UserError
+from boxwright.lab import capabilities, connection, programs
 from boxwright.lab import docker as lab_docker
-from boxwright.lab import programs
 
 
 @pytest.mark.parametrize(
@@ -24,24 +24,24 @@ from boxwright.lab import programs
     ],
 )
 def test_capabilities_of_a_bounding_set(bits, there, absent):
-    names = set(lab_docker.capability_names(bits))
+    names = set(capabilities.capability_names(bits))
     assert there <= names
     assert not absent & names
 
 
 def test_every_capability_has_the_place_of_its_bit():
-    assert lab_docker.CAPABILITIES[21] == "SYS_ADMIN"
-    assert lab_docker.CAPABILITIES[24] == "SYS_RESOURCE"
-    assert lab_docker.CAPABILITIES[37] == "AUDIT_READ"
+    assert capabilities.CAPABILITIES[21] == "SYS_ADMIN"
+    assert capabilities.CAPABILITIES[24] == "SYS_RESOURCE"
+    assert capabilities.CAPABILITIES[37] == "AUDIT_READ"
 
 
 def test_a_field_of_a_status_file(tmp_path):
     file = tmp_path / "status"
     file.write_text("Name:\tdockerd\nNSpid:\t485\t12\nCapBnd:\t000001fffeffffff\n", encoding="utf-8")
-    assert lab_docker.status_field(file, "CapBnd") == "000001fffeffffff"
-    assert lab_docker.status_field(file, "NSpid") == "485\t12"
-    assert lab_docker.status_field(file, "CapEff") is None
-    assert lab_docker.status_field(tmp_path / "gone", "CapBnd") is None
+    assert capabilities.status_field(file, "CapBnd") == "000001fffeffffff"
+    assert capabilities.status_field(file, "NSpid") == "485\t12"
+    assert capabilities.status_field(file, "CapEff") is None
+    assert capabilities.status_field(tmp_path / "gone", "CapBnd") is None
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_user_outside_the_group_is_told_how_to_join(monkeypatch):
         raise docker.errors.DockerException("no way") from requests.ConnectionError("aborted", cause)
 
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    monkeypatch.setattr(lab_docker.docker, "DockerClient", refuse)
-    monkeypatch.setattr(lab_docker, "_regroup", lambda: None)
-    monkeypatch.setattr(lab_docker.getpass, "getuser", lambda: "ann")
+    monkeypatch.setattr(connection.docker, "DockerClient", refuse)
+    monkeypatch.setattr(lab_docker, "regroup", lambda: None)
+    monkeypatch.setattr(connection.getpass, "getuser", lambda: "ann")
     with pytest.raises(UserError, match="user ann may not use the container engine") as error:
         lab_docker.engine(print)
     assert error.value.ways_out[0].startswith("sudo usermod -aG docker ann")
@@ -94,20 +94,20 @@ def test_a_user_outside_the_group_is_told_how_to_join(monkeypatch):
 def test_a_new_member_of_the_group_runs_the_command_again_as_one(monkeypatch):
     ran = []
     group = grp.struct_group(("docker", "x", 987654, ["ann"]))
-    monkeypatch.delenv(lab_docker.REGROUPED, raising=False)
-    monkeypatch.setattr(lab_docker.grp, "getgrnam", lambda _: group)
-    monkeypatch.setattr(lab_docker.getpass, "getuser", lambda: "ann")
-    monkeypatch.setattr(lab_docker.shutil, "which", lambda _: "/usr/bin/sg")
-    monkeypatch.setattr(lab_docker.sys, "executable", "/my venv/python")
-    monkeypatch.setattr(lab_docker.sys, "orig_argv", ["python", "-m", "boxwright.lab", "up", "lab1"])
-    monkeypatch.setattr(lab_docker.os, "execve", lambda *call: ran.append(call))
-    lab_docker._regroup()
+    monkeypatch.delenv(connection.REGROUPED, raising=False)
+    monkeypatch.setattr(connection.grp, "getgrnam", lambda _: group)
+    monkeypatch.setattr(connection.getpass, "getuser", lambda: "ann")
+    monkeypatch.setattr(connection.shutil, "which", lambda _: "/usr/bin/sg")
+    monkeypatch.setattr(connection.sys, "executable", "/my venv/python")
+    monkeypatch.setattr(connection.sys, "orig_argv", ["python", "-m", "boxwright.lab", "up", "lab1"])
+    monkeypatch.setattr(connection.os, "execve", lambda *call: ran.append(call))
+    connection.regroup()
     (path, argv, environment) = ran[0]
     assert (path, argv[:3]) == ("/usr/bin/sg", ["/usr/bin/sg", "docker", "-c"])
     assert argv[3] == "exec '/my venv/python' -m boxwright.lab up lab1"
-    assert environment[lab_docker.REGROUPED] == "1"
-    monkeypatch.setenv(lab_docker.REGROUPED, "1")
-    lab_docker._regroup()
+    assert environment[connection.REGROUPED] == "1"
+    monkeypatch.setenv(connection.REGROUPED, "1")
+    connection.regroup()
     assert len(ran) == 1
 
 
