@@ -64,9 +64,9 @@ def read_cards() -> List[Card]:
 
 
 def parse_cards(done: Result) -> List[Card]:
-    """The cards in what nvidia-smi answered; those that do not answer are left out. Raises NoCards."""
+    """The cards in what nvidia-smi answered. Raises NoCards, also where only some of them answer."""
     outcome = nvidia_smi.outcome(done.rc, done.stdout, done.stderr)
-    rows = nvidia_smi.query(done.stdout, done.stderr, FIELDS).rows if outcome in ("ok", "lost") else []
+    rows = nvidia_smi.query(done.stdout, done.stderr, FIELDS).rows if outcome == "ok" else []
     if not rows:
         raise NoCards(outcome, done.text or "exit status %d" % done.rc)
     return [

@@ -88,11 +88,12 @@ class Source:
         self.policy = "%s/etc/crypto-policies/back-ends/apt-sequoia.config" % ROOT
         self.policy_default = "%s/usr/share/apt/default-sequoia.config" % ROOT
         self.backups = "%s/var/lib/boxwright/sources/%s" % (ROOT, name)
+        self.policy_backup = self.backups + ".sequoia"
 
     def desired(self) -> Files:
         """What each file should hold; None for no file. Raises SourceError."""
         if self.params["state"] == "absent":
-            return {self.keyring: None, self.source: None, self.pins: None, **self.restored()}
+            return {self.keyring: None, self.source: None, self.pins: None, **self.restored(), **self.sha1()}
         pins = pins_text(self.params["pins"])
         return {
             self.keyring: self.wanted_keyring(),
@@ -119,10 +120,17 @@ class Source:
         return checked_keyring(answer.body, self.params["fingerprints"], url)
 
     def sha1(self) -> Files:
-        """apt's policy file with SHA-1 allowed, where that is asked for and apt has such a policy."""
+        """apt's policy with SHA-1 allowed and a backup of it; undone where it is asked for no more."""
+        backup = read_bytes(self.policy_backup)
+        if not self.params["allow_sha1"] or self.params["state"] == "absent":
+            return {} if backup is None else {self.policy: backup or None, self.policy_backup: None}
         text = read_bytes(self.policy) or read_bytes(self.policy_default)
-        policy = sha1_policy(text.decode()) if self.params["allow_sha1"] and text else None
-        return {} if policy is None else {self.policy: policy.encode()}
+        policy = sha1_policy(text.decode()) if text else None
+        if policy is None:  # this apt has no such policy
+            return {}
+        # An empty backup stands for no file.
+        before = backup if backup is not None else read_bytes(self.policy) or b""
+        return {self.policy: policy.encode(), self.policy_backup: before}
 
     def others(self) -> Files:
         """Files of others that define the same address, with that switched off, and backups of them."""

@@ -41,6 +41,7 @@ EXPLAIN = {
     "no-driver": "the driver is not loaded",
     "mismatch": "driver and libraries are of two versions, the host has to be rebooted",
     "no-devices": "the driver finds no card",
+    "lost": "a card has fallen off the bus (power or riser; the kernel log has an Xid line)",
 }
 
 

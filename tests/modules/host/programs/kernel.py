@@ -1,0 +1,74 @@
+"""modprobe, modinfo, dkms and systemctl over {root, on_disk, in_use, refuses, dkms, daemon, initramfs}.
+
+Loaded modules are directories of root/sys/module. daemon: {load, enabled, active}.
+"""
+
+import shutil
+from pathlib import Path
+
+NAMES = ["modprobe", "modinfo", "dkms", "systemctl", "update-initramfs"]
+DEPENDS = {"nvidia_uvm": ["nvidia"], "nvidia_drm": ["nvidia"]}
+
+
+def run(name, words, world):
+    if name == "modinfo":
+        return (
+            (0, world["on_disk"] + "\n", "") if world["on_disk"] else (1, "", "modinfo: ERROR: not found\n")
+        )
+    if name == "modprobe":
+        return modprobe(words, world)
+    if name == "dkms":
+        return dkms(words, world)
+    if name == "update-initramfs":
+        return world["initramfs"], "", "no space left\n" if world["initramfs"] else ""
+    return systemctl(words, world)
+
+
+def loaded(world, module):
+    return Path(world["root"], "sys/module", module)
+
+
+def modprobe(words, world):
+    if words[0] != "-r":
+        if world.get("refuses"):
+            return 1, "", world["refuses"]
+        module = loaded(world, words[0].replace("-", "_"))
+        module.mkdir(parents=True, exist_ok=True)
+        (module / "version").write_text(world["on_disk"] + "\n")
+        return 0, "", ""
+    module = words[1]
+    busy = module in world["in_use"] or any(
+        module in needs and loaded(world, user).is_dir() for user, needs in DEPENDS.items()
+    )
+    if busy or (module == "nvidia" and world["daemon"]["active"] == "active"):
+        return 1, "", f"modprobe: FATAL: Module {module} is in use.\n"
+    shutil.rmtree(loaded(world, module))
+    return 0, "", ""
+
+
+def dkms(words, world):
+    if words[0] == "status":
+        return 0, world["dkms"], ""
+    if world.get("build_fails"):
+        return 10, "", "Error! Bad return status for module build\n"
+    version = words[2].partition("/")[2]
+    world["dkms"] = f"nvidia/{version}, {words[4]}, x86_64: installed\n"
+    world["on_disk"] = version
+    return 0, "", ""
+
+
+def systemctl(words, world):
+    daemon = world["daemon"]
+    if words[0] == "show":
+        return (
+            0,
+            f"LoadState={daemon['load']}\nActiveState={daemon['active']}\nUnitFileState={daemon['enabled']}\n",
+            "",
+        )
+    if words[0] == "stop":
+        daemon["active"] = "inactive"
+    elif words[0] == "enable":
+        daemon.update(enabled="enabled", active="active")
+    elif words[0] == "start":
+        daemon["active"] = "active"
+    return 0, "", ""

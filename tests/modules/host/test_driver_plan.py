@@ -1,0 +1,159 @@
+"""Which packages nvidia_driver asks for, by distribution: those too of which the lab has no hosts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.module_utils import apt
+
+ROOT = Path(__file__).resolve().parents[3]
+ROLE = ROOT / "roles" / "nvidia_driver"
+ASKED = {
+    "uri": "_nvidia_driver_uri",
+    "version": "_nvidia_driver_version",
+    "packages": "_nvidia_driver_packages + _nvidia_driver_toolkit",
+    "headers": "_nvidia_driver_headers",
+    "replaces": "_nvidia_driver_replaces",
+}
+VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
+HEADLESS = ["nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-persistenced"]
+
+
+def os_facts(release, kernel, architecture="x86_64"):
+    name, _, version = release.partition("-")
+    return {"id": name, "version_id": version, "kernel": kernel, "architecture": architecture}
+
+
+CASES = {
+    "debian-12": (
+        os_facts("debian-12", "6.1.0-40-amd64"),
+        {"nvidia_driver_branch": "570"},
+        {
+            "uri": f"{VENDOR}/debian12/x86_64/",
+            "version": "570.*",
+            "packages": HEADLESS,
+            "headers": ["linux-headers-amd64"],
+            "replaces": [],
+        },
+    ),
+    # The vendor's repository for Debian 13 begins with 590.
+    "debian-13": (
+        os_facts("debian-13", "6.12.48+deb13-cloud-amd64"),
+        {},
+        {
+            "uri": f"{VENDOR}/debian12/x86_64/",
+            "version": "580.*",
+            "headers": ["linux-headers-cloud-amd64"],
+        },
+    ),
+    "debian-13-new": (
+        os_facts("debian-13", "6.18.0-custom"),
+        {"nvidia_driver_branch": "595", "nvidia_driver_flavor": "proprietary"},
+        {
+            "uri": f"{VENDOR}/debian13/x86_64/",
+            "packages": ["nvidia-driver-cuda", "nvidia-kernel-dkms", "nvidia-persistenced"],
+            "headers": [],
+        },
+    ),
+    "debian-exact": (
+        os_facts("debian-12", "6.1.0-40-amd64"),
+        {"nvidia_driver_version": "580.95.05", "nvidia_driver_cuda_toolkit": "12.8"},
+        {"version": "580.95.05-*", "packages": [*HEADLESS, "cuda-toolkit-12-8=12.8.*"]},
+    ),
+    "debian-exact-revision": (
+        os_facts("debian-12", "6.1.0-40-amd64"),
+        {"nvidia_driver_version": "580.95.05-1"},
+        {"version": "580.95.05-1"},
+    ),
+    "ubuntu-22.04": (
+        os_facts("ubuntu-22.04", "5.15.0-91-generic"),
+        {},
+        {
+            "uri": f"{VENDOR}/ubuntu2204/x86_64/",
+            "version": "580.*-[01]ubuntu[0-9]",
+            "packages": ["nvidia-headless-580-open", "nvidia-utils-580"],
+            "headers": ["linux-headers-generic"],
+        },
+    ),
+    "ubuntu-24.04-enablement": (
+        os_facts("ubuntu-24.04", "6.11.0-26-generic"),
+        {"nvidia_driver_branch": "595"},
+        {
+            "uri": f"{VENDOR}/ubuntu2404/x86_64/",
+            "packages": ["nvidia-headless-open", "nvidia-utils"],
+            "headers": ["linux-headers-generic-hwe-24.04"],
+        },
+    ),
+    "ubuntu-cloud-arm": (
+        os_facts("ubuntu-24.04", "6.8.0-1009-aws", "aarch64"),
+        {"nvidia_driver_repository_url": "http://mirror/cuda/"},
+        {"uri": "http://mirror/cuda/ubuntu2404/sbsa/", "headers": ["linux-headers-aws"]},
+    ),
+}
+
+
+def test_plans(tmp_path):
+    """One run of Ansible over hosts of the cases' names; nothing is run on a host."""
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    hosts = {
+        name: {
+            **defaults,
+            **variables,
+            "box_plan": {"facts": {"os": system, "cards": [], "driver": {}}},
+            "expected": expected,
+            "found": "{{ {" + ", ".join(f"'{key}': {ASKED[key]}" for key in expected) + "} }}",
+        }
+        for name, (system, variables, expected) in CASES.items()
+    }
+    files = [str(ROLE / "vars" / name) for name in ("main.yml", "{{ box_plan.facts.os.id }}.yml")]
+    check = {"that": "found == expected", "fail_msg": "{{ found }} is not {{ expected }}"}
+    tasks = [*({"include_vars": name} for name in files), {"assert": check}]
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    (tmp_path / "play.yml").write_text(
+        yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}])
+    )
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("ansible-playbook"),
+            "-i",
+            tmp_path / "hosts.yml",
+            tmp_path / "play.yml",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok=3 ") == len(CASES)
+
+
+@pytest.mark.parametrize(
+    ("name", "leaves"),
+    [
+        ("nvidia-headless-570-open", True),
+        ("libnvidia-compute-535-server", True),
+        ("nvidia-headless-580-open", False),
+        ("libnvidia-container1", False),
+    ],
+)
+def test_another_branch_leaves_in_the_same_transaction_on_ubuntu(name, leaves):
+    variables = yaml.safe_load((ROLE / "vars/ubuntu.yml").read_text())
+    globs = [
+        glob.replace("{{ nvidia_driver_branch }}", "580") for glob in variables["_nvidia_driver_replaces"]
+    ]
+    assert apt.matches(name, globs) is leaves
+
+
+def test_defaults_are_those_of_the_argument_specs():
+    for role in ("nvidia_driver", "gpu_tuning"):
+        directory = ROOT / "roles" / role
+        specs = yaml.safe_load((directory / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]
+        declared = {
+            name: option["default"] for name, option in specs["options"].items() if "default" in option
+        }
+        assert yaml.safe_load((directory / "defaults/main.yml").read_text()) == declared

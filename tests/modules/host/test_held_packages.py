@@ -1,0 +1,280 @@
+import json
+
+import pytest
+from ansible.module_utils import apt, hold_records
+from ansible.module_utils.apt_transaction import PackagesError, Rules, Wanted, refusals, resolve
+from host_doubles import World
+
+DRIVERS = ["570.195.03-1", "580.95.05-1", "580.105.08-1", "595.71.05-1"]
+FAMILY = ["nvidia-*", "libcuda1", "!nvidia-container-*"]
+
+
+@pytest.fixture
+def host(root, tmp_path, monkeypatch, module):
+    """A host on which the driver needs a library and dkms; call(**arguments) runs the module."""
+    world = World(
+        tmp_path,
+        monkeypatch,
+        "apt",
+        installed={"bash": "5.2"},
+        held=[],
+        unfinished=[],
+        automatic=["libcuda1", "dkms"],
+        conflicts={"nvidia-driver": ["nvidia-smi"]},
+        depends={"nvidia-driver": ["libcuda1", "dkms"]},
+        repository={
+            "nvidia-driver": DRIVERS,
+            "libcuda1": DRIVERS,
+            "dkms": ["3.3"],
+            "headers": ["6.1"],
+            "cuda-toolkit": ["12.8.1-1"],
+            "cuda-nvcc": ["12.8.93-1"],
+        },
+    )
+    monkeypatch.setattr(apt, "LOCKS", ())
+    world.call = module(
+        "held_packages",
+        name="driver",
+        packages=["nvidia-driver"],
+        version="580.*",
+        hold=FAMILY,
+        pin=True,
+        allow_downgrade=True,
+    )
+    world.record = lambda: json.loads((root / "var/lib/boxwright/holds/driver.json").read_text())
+    world.files = lambda: sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file())
+    return world
+
+
+def transactions(host):
+    """apt-get calls that changed packages."""
+    return [
+        words
+        for words in host.calls("apt-get")
+        if {"install", "remove", "purge"} & set(words) and not {"--simulate", "--download-only"} & set(words)
+    ]
+
+
+def test_installs_the_branch_in_one_transaction_and_holds_it(host, root):
+    result = host.call(alongside=["headers"])
+    assert result["changed"]
+    assert host["installed"] == {
+        "bash": "5.2",
+        "dkms": "3.3",
+        "headers": "6.1",
+        "libcuda1": "580.105.08-1",
+        "nvidia-driver": "580.105.08-1",
+    }
+    assert host["held"] == ["libcuda1", "nvidia-driver"]
+    assert len(transactions(host)) == 1
+    assert host.record() == {
+        "declared": ["nvidia-driver"],
+        "holds": ["libcuda1", "nvidia-driver"],
+        "installed": ["dkms", "headers", "libcuda1", "nvidia-driver"],
+        "removed": {},
+    }
+    pin = (root / "etc/apt/preferences.d/boxwright-held-driver.pref").read_text()
+    assert "Package: nvidia-driver nvidia-* libcuda1\nPin: version 580.*\nPin-Priority: 1001\n" in pin
+    assert '"^nvidia-.*$";' in (root / "etc/apt/apt.conf.d/52boxwright-driver").read_text()
+
+
+def test_second_run_only_reads(host):
+    host.call(alongside=["headers"])
+    host.set(calls=[])
+    result = host.call(alongside=["headers"])
+    assert not result["changed"]
+    assert {call[0] for call in host["calls"]} <= {"dpkg-query", "dpkg", "apt-mark"}
+
+
+def test_a_newer_version_of_the_branch_is_left_until_asked_for(host):
+    host.call()
+    host.set(repository={**host["repository"], "nvidia-driver": [*DRIVERS[:3], "580.200.01-1", DRIVERS[3]]})
+    assert not host.call()["changed"]
+
+
+def test_library_follows_although_its_dependency_names_no_version(host):
+    host.call(version="595.*")
+    result = host.call()
+    assert "downgrade libcuda1 595.71.05-1 -> 580.105.08-1" in result["steps"]
+    assert host["installed"]["libcuda1"] == "580.105.08-1"
+    assert len(transactions(host)) == 2
+
+
+def test_check_mode_tells_and_touches_nothing(host):
+    before = host["installed"]
+    result = host.call(check=True)
+    assert result["changed"]
+    assert "install nvidia-driver 580.105.08-1" in result["steps"]
+    assert host["installed"] == before
+    assert host["held"] == []
+    assert host.files() == []
+
+
+def test_check_mode_before_the_source_is_there(host):
+    host.set(repository={})
+    result = host.call(check=True, source_pending=True)
+    assert result["steps"] == ["install nvidia-driver 580.*"]
+    assert "in none of the host's package sources" in host.call(check=True)["msg"]
+
+
+def test_a_version_that_is_nowhere_lists_what_is_there(host):
+    host.call()
+    before, files = host["installed"], host.files()
+    result = host.call(version="580.99.01-*")
+    assert "no version 580.99.01-*; there is 595.71.05-1, 580.105.08-1, 580.95.05-1" in result["msg"]
+    assert (host["installed"], host.files()) == (before, files)
+
+
+def test_old_lists_are_read_anew_before_giving_up(host):
+    host.set(repository={**host["repository"], "nvidia-driver": []}, after_update={"nvidia-driver": DRIVERS})
+    assert host.call()["changed"]
+    assert host["installed"]["nvidia-driver"] == "580.105.08-1"
+
+
+def test_a_package_that_left_the_mirror_is_sought_again(host):
+    host.set(download_fails_once=True)
+    assert host.call()["changed"]
+
+
+def test_a_failed_download_changes_nothing(host):
+    host.set(download_fails=True)
+    result = host.call()
+    assert "cannot be downloaded, nothing was changed" in result["msg"]
+    assert host["installed"] == {"bash": "5.2"}
+    assert host.files() == []
+
+
+def test_a_persons_hold_is_respected_and_named(host):
+    host.set(installed={"libcuda1": "570.195.03-1"}, held=["libcuda1"])
+    result = host.call()
+    assert (
+        "upgrade libcuda1 570.195.03-1 -> 580.105.08-1 (held by a person, not by Boxwright)" in result["msg"]
+    )
+    assert host["installed"] == {"libcuda1": "570.195.03-1"}
+    assert host.files() == []
+
+
+def test_a_persons_hold_that_is_no_obstacle_stays_theirs(host):
+    host.set(installed={"libcuda1": "580.105.08-1"}, held=["libcuda1"])
+    host.call()
+    assert host.record()["holds"] == ["nvidia-driver"]
+    host.call(state="absent", packages=[])
+    assert host["held"] == ["libcuda1"]
+
+
+def test_another_groups_hold_is_named_as_such(host, root):
+    record = hold_records.Record(str(root), "other")
+    record.holds = ["libcuda1"]
+    record.save()
+    host.set(installed={"libcuda1": "570.195.03-1"}, held=["libcuda1"])
+    assert "held for other" in host.call()["msg"]
+
+
+def test_a_lifted_hold_is_set_again(host):
+    host.call()
+    host.set(held=[])
+    assert host.call()["changed"]
+    assert host["held"] == ["libcuda1", "nvidia-driver"]
+
+
+def test_our_hold_is_ours_even_if_the_run_died_after_it(host):
+    host.set(dies=True)
+    assert "half-way" in host.call()["msg"]
+    assert "nvidia-driver" in host.record()["installed"]
+    host.set(dies=False)
+    result = host.call()
+    assert result["repaired"]
+    assert host["installed"]["nvidia-driver"] == "580.105.08-1"
+    assert not host.call()["changed"]
+
+
+def test_what_cannot_be_repaired_is_named(host):
+    host.set(
+        installed={"broken": "1"}, unfinished=["broken"], unrepairable="broken", repository={"broken": ["1"]}
+    )
+    assert "cannot be brought to an end (dpkg --configure -a): broken" in host.call()["msg"]
+
+
+def test_conflicting_package_leaves_only_if_it_may(host):
+    host.set(installed={"nvidia-smi": "550-2"})
+    assert "nobody asked to remove: nvidia-smi" in host.call()["msg"]
+    assert host["installed"] == {"nvidia-smi": "550-2"}
+    host.call(may_remove=["nvidia-*"])
+    assert "nvidia-smi" not in host["installed"]
+    assert host.record()["removed"] == {"nvidia-smi": "550-2"}
+
+
+def test_downgrades_only_where_allowed(host):
+    host.call(version="595.*")
+    assert "versions would go down" in host.call(allow_downgrade=False)["msg"]
+
+
+def test_a_package_declared_no_more_leaves_with_what_only_it_needed(host):
+    host.set(
+        depends={**host["depends"], "cuda-toolkit": ["cuda-nvcc"]},
+        automatic=["libcuda1", "dkms", "cuda-nvcc"],
+    )
+    host.call(packages=["nvidia-driver", "cuda-toolkit=12.8.*"])
+    assert host["installed"]["cuda-nvcc"] == "12.8.93-1"
+    host.call()
+    assert not {"cuda-toolkit", "cuda-nvcc"} & set(host["installed"])
+    assert host["installed"]["dkms"] == "3.3"
+
+
+def test_absent_brings_back_the_state_before(host):
+    before = host["installed"]
+    host.call(alongside=["headers"])
+    assert host.call(state="absent")["changed"]
+    assert host["installed"] == before
+    assert host["held"] == []
+    assert host.files() == []
+    assert not host.call(state="absent")["changed"]
+
+
+def test_absent_leaves_what_was_there_before_us(host):
+    host.set(installed={"dkms": "3.3"})
+    host.call()
+    host.call(state="absent")
+    assert host["installed"] == {"dkms": "3.3"}
+
+
+def test_a_damaged_record_is_said(host, root):
+    host.call()
+    (root / "var/lib/boxwright/holds/driver.json").write_text("{")
+    assert "is damaged" in host.call()["msg"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "arguments"),
+    [
+        (Wanted("a", None), ["a"]),
+        (Wanted("a", "2.*"), ["a=2.1"]),
+        (Wanted("a", "1.0"), ["a=1.0"]),
+    ],
+)
+def test_resolve(wanted, arguments):
+    assert resolve([wanted], {"a": ["2.1", "2.0", "1.0"]}) == arguments
+
+
+def test_resolve_tells_every_package_that_is_missing():
+    with pytest.raises(PackagesError, match=r"a is in none.*\nb has no version 3"):
+        resolve([Wanted("a", None), Wanted("b", "3")], {"b": ["1"]})
+
+
+def test_refusals_are_all_told():
+    steps = [
+        apt.Step("upgrade", "x", "1", "2"),
+        apt.Step("downgrade", "y", "2", "1"),
+        apt.Step("remove", "z", "1", None),
+    ]
+    told = refusals(steps, Rules(None, [], {"x": "by a person"}, [], [], downgrade=False))
+    assert len(told) == 3
+    assert refusals(steps, Rules(None, [], {}, ["z"], [], downgrade=True)) == []
+
+
+def test_blacklist_is_what_unattended_upgrades_matches():
+    text = hold_records.blacklist_text(["lib++", "nvidia-driver"], ["nvidia-*", "!nvidia-container-*"])
+    assert '"^lib\\\\+\\\\+$";' in text
+    assert '"^nvidia-.*$";' in text
+    assert "container" not in text
+    assert "nvidia-driver" not in text

@@ -1,0 +1,223 @@
+import os
+
+import pytest
+from ansible.module_utils import kernel_module
+from ansible.module_utils.command import Result
+from host_doubles import World
+
+KERNEL = os.uname().release
+VERSION = "580.105.08"
+
+
+@pytest.fixture
+def host(root, tmp_path, monkeypatch, module):
+    """A host with the packages of `VERSION` unpacked and built, nothing loaded."""
+    world = World(
+        tmp_path,
+        monkeypatch,
+        "kernel",
+        root=str(root),
+        on_disk=VERSION,
+        in_use=[],
+        initramfs=0,
+        dkms=f"nvidia/{VERSION}, {KERNEL}, x86_64: installed\n",
+        daemon={"load": "loaded", "enabled": "enabled", "active": "active"},
+    )
+    (root / "lib/modules" / KERNEL / "build").mkdir(parents=True)
+    (root / "sys/module").mkdir(parents=True)
+    world.call = module("nvidia_module", version=VERSION)
+
+    def load(name, version):
+        (root / "sys/module" / name).mkdir()
+        (root / "sys/module" / name / "version").write_text(version + "\n")
+
+    world.load = load
+    world.loaded = lambda: sorted(path.name for path in (root / "sys/module").iterdir())
+    return world
+
+
+def test_loads_now_and_at_boot(host, root):
+    result = host.call()
+    assert result["changed"]
+    assert host.loaded() == ["nvidia", "nvidia_uvm"]
+    assert result["loaded"] == VERSION
+    assert result["reboot_needed"] == ""
+    assert "blacklist nouveau\n" in (root / "etc/modprobe.d/boxwright-nvidia.conf").read_text()
+    assert "nvidia\nnvidia-uvm\n" in (root / "etc/modules-load.d/boxwright-nvidia.conf").read_text()
+    assert host.calls("update-initramfs") == [["-u", "-k", "all"]]
+
+
+def test_second_run_changes_nothing(host):
+    host.call()
+    result = host.call()
+    assert not result["changed"]
+    assert result["done"] == []
+    assert len(host.calls("update-initramfs")) == 1
+
+
+def test_check_mode_touches_nothing(host, root):
+    result = host.call(check=True)
+    assert result["changed"]
+    assert host.loaded() == []
+    assert not (root / "etc").exists()
+    assert not host.calls("modprobe")
+
+
+def test_initramfs_that_was_cut_off_is_rebuilt_by_the_next_run(host):
+    host.set(initramfs=1)
+    assert "no space left" in host.call()["msg"]
+    host.set(initramfs=0)
+    host.call()
+    assert len(host.calls("update-initramfs")) == 2
+    host.call()
+    assert len(host.calls("update-initramfs")) == 2
+
+
+def test_a_host_without_initramfs_needs_none(host):
+    host.set(initramfs=127)
+    assert "rebuild the initramfs" not in host.call()["done"]
+    assert not host.call()["changed"]
+
+
+def test_nouveau_that_nobody_uses_leaves_at_once(host):
+    host.load("nouveau", "1")
+    assert host.call()["reboot_needed"] == ""
+    assert host.loaded() == ["nvidia", "nvidia_uvm"]
+
+
+def test_nouveau_in_use_needs_a_reboot(host):
+    host.load("nouveau", "1")
+    host.set(in_use=["nouveau"])
+    result = host.call()
+    assert "nouveau holds the cards" in result["reboot_needed"]
+    again = host.call()
+    assert again["reboot_needed"]
+    assert not again["changed"]
+
+
+def test_another_version_is_exchanged_if_nothing_uses_it(host):
+    host.load("nvidia", "570.195.03")
+    host.load("nvidia_uvm", "570.195.03")
+    result = host.call()
+    assert result["loaded_before"] == "570.195.03"
+    assert result["loaded"] == VERSION
+    assert result["reboot_needed"] == ""
+    assert host["daemon"]["active"] == "active"
+
+
+def test_another_version_in_use_needs_a_reboot_and_nothing_is_stopped(host):
+    host.load("nvidia", "570.195.03")
+    host.load("nvidia_uvm", "570.195.03")
+    host.set(in_use=["nvidia_uvm"])
+    result = host.call()
+    assert "module 570.195.03 is loaded and in use, 580.105.08 is installed" in result["reboot_needed"]
+    assert host.loaded() == ["nvidia", "nvidia_uvm"]
+    assert host["daemon"]["active"] == "active"
+    assert not host.call()["changed"]
+
+
+def test_dkms_builds_what_it_owes(host):
+    host.set(dkms=f"nvidia/{VERSION}: added\n", on_disk=None)
+    result = host.call()
+    assert f"build the module for {KERNEL}" in result["done"]
+    assert result["loaded"] == VERSION
+
+
+def test_without_headers_the_missing_package_is_named(host, root):
+    host.set(dkms=f"nvidia/{VERSION}: added\n", on_disk=None)
+    (root / "lib/modules" / KERNEL / "build").rmdir()
+    assert f"install linux-headers-{KERNEL}" in host.call()["msg"]
+
+
+def test_a_build_that_fails_is_told(host):
+    host.set(dkms=f"nvidia/{VERSION}: added\n", on_disk=None, build_fails=True)
+    assert "DKMS cannot build nvidia 580.105.08" in host.call()["msg"]
+
+
+def test_the_kernel_of_the_next_boot_gets_its_module(host, root):
+    (root / "boot").mkdir()
+    (root / "boot" / "vmlinuz-99.1.0-1-amd64").touch()
+    (root / "lib/modules/99.1.0-1-amd64/build").mkdir(parents=True)
+    result = host.call()
+    assert result["next_kernel"] == "99.1.0-1-amd64"
+    assert "build the module for 99.1.0-1-amd64" in result["done"]
+
+
+def test_a_failed_daemon_is_started_again(host):
+    host.call()
+    host.set(daemon={"load": "loaded", "enabled": "enabled", "active": "failed"})
+    assert host.call()["done"] == ["enable and start nvidia-persistenced"]
+    assert ["reset-failed", "nvidia-persistenced.service"] in host.calls("systemctl")
+
+
+def test_a_missing_daemon_is_an_error(host):
+    host.set(daemon={"load": "not-found", "enabled": "", "active": "inactive"})
+    assert "nvidia-persistenced.service is not installed" in host.call()["msg"]
+
+
+def test_absent_undoes_it(host, root):
+    host.call()
+    result = host.call(state="absent", version="")
+    assert result["changed"]
+    assert host.loaded() == []
+    assert not [path for path in root.joinpath("etc").rglob("*") if path.is_file()]
+    assert not host.call(state="absent", version="")["changed"]
+
+
+def test_absent_leaves_a_used_module_and_says_so(host):
+    host.call()
+    host.set(in_use=["nvidia_uvm"])
+    result = host.call(state="absent", version="")
+    assert "in use and stays loaded until the next boot" in result["reboot_needed"]
+    assert host.loaded() == ["nvidia", "nvidia_uvm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "mokutil --import"),
+        ("modprobe: ERROR: could not insert 'nvidia': Required key not available", "Secure Boot is on"),
+        ("modprobe: ERROR: could not insert 'nvidia': No such device", "finds no NVIDIA card"),
+        ("modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.1", "DKMS did not build it"),
+        ("modprobe: ERROR: could not insert 'nvidia': Exec format error", "built for another kernel"),
+        ("something else", "modprobe failed: something else"),
+    ],
+)
+def test_why_a_module_does_not_load(host, text, told):
+    host.set(refuses=text)
+    assert told in host.call()["msg"]
+    assert told in kernel_module.explain_load(Result(1, "", text), KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("text", "builds"),
+    [
+        (
+            "nvidia/580.105.08, 6.1.0-4, x86_64: installed\n",
+            [("nvidia", "580.105.08", "6.1.0-4", "installed")],
+        ),
+        ("nvidia, 535.1, 6.1.0-40-amd64, x86_64: built\n", [("nvidia", "535.1", "6.1.0-40-amd64", "built")]),
+        ("nvidia/580.105.08: added\n", [("nvidia", "580.105.08", "", "added")]),
+        (
+            "nvidia-current/550.1, 6.1, x86_64: installed (WARNING! Diff between built and installed!)\n",
+            [("nvidia-current", "550.1", "6.1", "installed")],
+        ),
+        ("zfs/2.1, 6.1, x86_64: installed\nError! Could not locate dkms.conf file.\n", []),
+        ("", []),
+    ],
+)
+def test_dkms_status(text, builds):
+    assert [tuple(build) for build in kernel_module.parse_dkms(text)] == builds
+
+
+@pytest.mark.parametrize(
+    ("names", "newest"),
+    [
+        (["6.1.0-9-amd64", "6.1.0-40-amd64"], "6.1.0-40-amd64"),
+        (["6.12.48+deb13-amd64", "6.12.9+deb13-amd64"], "6.12.48+deb13-amd64"),
+        (["5.15.0-91-generic", "6.8.0-51-generic"], "6.8.0-51-generic"),
+        ([], "running"),
+    ],
+)
+def test_the_kernel_that_boots_next(names, newest):
+    assert kernel_module.newest_kernel(names, "running") == newest
