@@ -52,7 +52,7 @@ def engine(report: Report, *, start: bool = True) -> docker.DockerClient:
 
 
 def engine_errors(deed: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make the engine's own errors in a function UserErrors: it could not do the deed, and why."""
+    """Make errors of the engine and of the disk UserErrors: what could not be done, and why."""
 
     def wrap(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
@@ -65,6 +65,10 @@ def engine_errors(deed: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
                 ) from error
             except requests.RequestException as error:
                 raise UserError(f"the engine did not answer when it had to {deed}", why=str(error)) from error
+            except OSError as error:  # a full disk, most often
+                raise UserError(
+                    f"could not {deed}", where=error.filename and str(error.filename), why=error.strerror
+                ) from error
 
         return wrapped
 

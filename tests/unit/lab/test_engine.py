@@ -134,3 +134,26 @@ def test_a_failing_command_shows_its_last_lines(monkeypatch):
         programs.as_root(["no-such-program-here"], what="greet")
     with pytest.raises(UserError, match="no end after 0 s"):
         programs.as_root(["sleep", "5"], what="greet", timeout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("error", "what", "where", "why"),
+    [
+        (docker.errors.APIError("x", explanation="no space"), "the engine could not dance", None, "no space"),
+        (requests.ConnectionError("gone"), "the engine did not answer when it had to dance", None, "gone"),
+        (
+            OSError(28, "No space left on device", "/c/x"),
+            "could not dance",
+            "/c/x",
+            "No space left on device",
+        ),
+    ],
+)
+def test_errors_of_engine_and_disk_reach_the_user_as_such(error, what, where, why):
+    @lab_docker.engine_errors("dance")
+    def dance():
+        raise error
+
+    with pytest.raises(UserError) as told:
+        dance()
+    assert (told.value.what, told.value.where, told.value.why) == (what, where, why)
