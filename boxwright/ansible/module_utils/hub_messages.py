@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 def message(event: Dict[str, Any], repo: str, revision: str, endpoint: str, token: bool, proxy: str) -> str:
     """The message for an `error` event of fetch.py. token: whether one was sent; proxy: URL, "" for none."""
-    host = urlsplit(endpoint).netloc.rpartition("@")[2] or endpoint
+    parts = urlsplit(endpoint)
+    host = parts.netloc.rpartition("@")[2] or endpoint
     status = event.get("status")
     kind = str(event.get("kind"))
     if kind == "not-found" and status == 401:
@@ -18,7 +19,7 @@ def message(event: Dict[str, Any], repo: str, revision: str, endpoint: str, toke
         "revision": revision,
         "host": host,
         "status": status,
-        "page": "%s/%s" % (endpoint.rstrip("/"), repo),
+        "page": "%s://%s%s/%s" % (parts.scheme, host, parts.path.rstrip("/"), repo),
         "path": event.get("path", ""),
         "detail": event.get("detail", ""),
         "wait": _wait(str(event.get("retry_after") or "")),

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import threading
@@ -23,10 +24,13 @@ class Worker:
     def __init__(self, argv: List[str], env: Dict[str, str], secret: str = "") -> None:
         self._secret = secret
         self._complaints: Deque[str] = collections.deque(maxlen=40)
+        self._chatter: Deque[str] = collections.deque(maxlen=10)
         self._events: "queue.Queue[Optional[Dict[str, Any]]]" = queue.Queue()
-        # A session of its own: what it starts ends with it.
+        # A session of its own: what it starts ends with it. And it ends with this process, even when that is
+        # killed: a helper left alone would work on in a place that the next run takes for free.
+        guard = shutil.which("setpriv")
         self._process = subprocess.Popen(
-            argv,
+            [guard, "--pdeathsig", "KILL", "--", *argv] if guard else argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -100,8 +104,8 @@ class Worker:
 
     @property
     def complaint(self) -> str:
-        """The end of what it wrote on its error stream, without the secret."""
-        return hide("\n".join(self._complaints), self._secret)
+        """The end of what it wrote on its error stream (or else beside its events), without the secret."""
+        return hide("\n".join(self._complaints or self._chatter), self._secret)
 
     def _read_events(self) -> None:
         assert self._process.stdout
@@ -110,7 +114,7 @@ class Worker:
                 try:
                     event = json.loads(line)
                 except ValueError:
-                    self._complaints.append(line.rstrip())
+                    self._chatter.append(line.rstrip())
                     continue
                 if isinstance(event, dict):
                     self._events.put(event)

@@ -1,0 +1,351 @@
+"""fetch.py with the hub's official client against the lab's hub, made to misbehave."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.module_utils import python_environment
+from ansible.module_utils.python_environment import Step, Wanted
+
+from boxwright.lab.store.servers.control import Access, Fault, Settings, write
+
+from ..conftest import ROOT
+from .conftest import REPOSITORY, safetensors
+
+pytestmark = pytest.mark.lab  # the client comes from the package index
+
+DEFAULTS = yaml.safe_load((ROOT / "roles/model_weights/defaults/main.yml").read_text())
+SCRIPT = (ROOT / "roles/model_weights/files/fetch.py").read_text()
+REPO, SIZE = "acme/tiny", 3_000_000
+TOKEN = "hf_SesameOpenSesameOpenSesame"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The client's environment, made as on a host."""
+    path = str(tmp_path_factory.mktemp("venvs") / "hub")
+    wanted = Wanted(
+        path, [Step(DEFAULTS["model_weights_packages"], [])], DEFAULTS["model_weights_constraints"]
+    )
+    python_environment.ensure(wanted, lambda stage: None)
+    return path
+
+
+class Hub:
+    """A running hub of the lab."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.control, self.log = directory / "control.json", directory / "requests"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        folder = directory / "models" / REPO
+        folder.mkdir(parents=True)
+        large = safetensors({"model.layers.0.mlp.up_proj.weight": ("F16", [SIZE // 2], 2)})
+        for path, content in dict(REPOSITORY, **{"model.safetensors": large}).items():
+            (folder / path).write_bytes(content)
+        self.tell()
+
+    def tell(self, *faults, **settings):
+        write(self.control, Settings(tuple(faults), **settings))
+
+    def weights(self, store, **more):
+        with urllib.request.urlopen(f"{self.endpoint}/api/models/{REPO}/tree/main?recursive=true") as answer:
+            listed = json.load(answer)
+        with urllib.request.urlopen(f"{self.endpoint}/api/models/{REPO}/revision/main") as answer:
+            revision = json.load(answer)["sha"]
+        files = [
+            {"path": file["path"], "size": file["size"], "sha256": (file.get("lfs") or {}).get("oid")}
+            for file in listed
+        ]
+        weights = {
+            "kind": "hub",
+            "repo": REPO,
+            "revision": revision,
+            "endpoint": self.endpoint,
+            "files": files,
+        }
+        return {**weights, "directory": f"{store}/acme--tiny/{revision}", **more}
+
+    def sent(self, name):
+        """Bytes of a file that left the hub."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return sum(line["bytes"] for line in lines if line["path"].endswith(name) and line["method"] == "GET")
+
+
+@pytest.fixture
+def hub(tmp_path):
+    running = Hub(tmp_path)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "boxwright.lab.store.servers.hub",
+            "--root",
+            str(tmp_path / "models"),
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(running.port),
+            "--control",
+            str(running.control),
+            "--log",
+            str(running.log),
+        ],
+        cwd=ROOT,
+    )
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", running.port), 1).close()
+            break
+        except OSError:
+            time.sleep(0.05)
+    yield running
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return str(tmp_path / "box" / "models")
+
+
+@pytest.fixture
+def arguments(environment, store, tmp_path):
+    def build(weights, **more):
+        return {
+            "store": store,
+            "weights": [weights],
+            "environment": {
+                "path": environment,
+                "packages": DEFAULTS["model_weights_packages"],
+                "constraints": DEFAULTS["model_weights_constraints"],
+                "index_url": "",
+                "size": 0,
+            },
+            "client": SCRIPT,
+            "reserve": 0,
+            "progress_file": str(tmp_path / "progress.json"),
+            **more,
+        }
+
+    return build
+
+
+@pytest.fixture
+def call(run_module, arguments):
+    return lambda weights, **more: run_module("model_store", **arguments(weights, **more))
+
+
+def test_fetched_once(hub, store, call):
+    weights = hub.weights(store)
+    first = call(weights)
+    assert first["said"] == "acme/tiny: 3 files, 1 verified by sha256, 2 by size", first
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        content = (hub.directory / "models" / REPO / name).read_bytes()
+        assert Path(weights["directory"], name).read_bytes() == content
+    assert hub.sent("model.safetensors") == Path(weights["directory"], "model.safetensors").stat().st_size
+    assert hub.sent("README.md") == 0
+    hub.tell(Fault("down"))
+    assert not call(weights)["changed"]
+
+
+GATED = {REPO: Access("gated", ("ann",))}
+PRIVATE = {REPO: Access("private", ("ann",))}
+ANN, BEN = {TOKEN: "ann"}, {TOKEN: "ben"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "token", "words"),
+    [
+        ({"repositories": PRIVATE}, "", "nobody without a token (401)"),
+        ({"repositories": PRIVATE, "users": BEN}, TOKEN, "has no acme/tiny"),
+        ({"repositories": GATED}, "", "is gated (401/403)"),
+        ({"repositories": GATED, "users": BEN}, TOKEN, "has not been let in (403)"),
+        ({}, TOKEN, "does not accept the token (401)"),
+        ({"faults": [Fault("status", status=403)]}, TOKEN, "forbids acme/tiny to this token (403)"),
+        ({"faults": [Fault("status", status=404)]}, "", "has no acme/tiny"),
+        ({"faults": [Fault("status", status=500)]}, "", "fault of its own (500)"),
+        ({"faults": [Fault("status", status=429, retry_after_s=99999)]}, "", "Run again in 99999 s"),
+        ({"faults": [Fault("down")]}, "", "cannot be reached from this host"),
+    ],
+)
+def test_refusals(hub, store, call, settings, token, words):
+    weights = hub.weights(store)
+    settings = dict(settings)
+    hub.tell(*settings.pop("faults", ()), **settings)
+    if any(fault.kind == "down" for fault in json_faults(hub)):
+        time.sleep(0.8)
+    result = call(weights, token=token)
+    assert words in result["msg"], result
+    assert "Traceback" not in result["msg"]
+    assert "Sesame" not in json.dumps(result)
+    assert not Path(weights["directory"]).exists()
+    hub.tell(users={TOKEN: "ann"})
+    time.sleep(0.8 if words.startswith("cannot") else 0)
+    assert call(weights, token=token)["changed"]
+
+
+def json_faults(hub):
+    return Settings.from_json(hub.control.read_text()).faults
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"revision": "0" * 40}, "has no revision " + "0" * 40),
+        ({"repo": "acme/nobody"}, "gives acme/nobody to nobody without a token"),
+        ({"endpoint": "http://no-such-host.invalid"}, "the name of no-such-host.invalid does not resolve"),
+        ({"endpoint": "https://127.0.0.1:{port}"}, "does not speak TLS"),
+    ],
+)
+def test_wrong_addresses(hub, store, call, change, words):
+    change = {name: value.format(port=hub.port) for name, value in change.items()}
+    result = call(hub.weights(store, **change))
+    assert words in result["msg"], result
+
+
+def test_token_opens_a_gated_repository_and_is_left_nowhere(hub, store, call, tmp_path):
+    weights = hub.weights(store)
+    hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=1_500_000), repositories=GATED, users=ANN)
+    seen = []
+
+    def look():
+        while not seen or seen[-1] is not None:
+            done = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True)
+            seen.append(done.stdout)
+            time.sleep(0.2)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    result = call(weights, token=TOKEN)
+    seen.append(None)
+    assert result["changed"], result
+    listings = [listing for listing in seen if listing]
+    assert any("fetch.py" in listing for listing in listings)
+    assert not any("Sesame" in listing for listing in listings)
+    found = subprocess.run(
+        ["grep", "-rl", "SesameOpen", store, str(tmp_path / "progress.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout == ""
+
+
+def test_damaged_once_is_fetched_again(hub, store, call):
+    weights = hub.weights(store)
+    hub.tell(Fault("corrupt", "*/model.safetensors", offset=5000, times=1))
+    result = call(weights)
+    assert result["changed"], result
+    assert not call(weights, deep=True)["changed"]
+
+
+def test_damaged_for_ever(hub, store, call):
+    weights = hub.weights(store)
+    hub.tell(Fault("corrupt", "*/model.safetensors", offset=5000))
+    result = call(weights)
+    assert re.search(
+        r"model.safetensors of acme/tiny keeps arriving damaged: its sha256 is \w{64}", result["msg"]
+    ), result
+    assert not Path(weights["directory"]).exists()
+    hub.tell()
+    assert call(weights)["changed"]
+
+
+def test_dropped_line_goes_on_within_the_file(hub, store, call):
+    weights = hub.weights(store)
+    hub.tell(Fault("drop", "*/model.safetensors", after_bytes=1_000_000, times=2))
+    assert call(weights)["changed"]
+
+
+def test_429_is_waited_for(hub, store, call):
+    weights = hub.weights(store)
+    hub.tell(Fault("status", "/api/models/*", status=429, retry_after_s=1, times=2))
+    assert call(weights)["changed"]
+
+
+def test_stalled_line(hub, store, call):
+    weights = hub.weights(store)
+    hub.tell(Fault("hang", "*/model.safetensors", seconds=60))
+    result = call(weights, stall_s=2)
+    assert "does not answer in time" in result["msg"], result
+
+
+#: The module in a process of its own, its arguments on standard input.
+PROGRAM = f"""
+import sys, json, ansible.module_utils
+for part in ("ansible/module_utils", "facts/parsers"):
+    ansible.module_utils.__path__.append({str(ROOT / "boxwright")!r} + "/" + part)
+from ansible.module_utils.testing import patch_module_args
+from boxwright.ansible.modules import model_store
+with patch_module_args(json.load(sys.stdin)):
+    model_store.main()
+"""
+
+
+def start(arguments):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    process.stdin.write(json.dumps(arguments))
+    process.stdin.close()
+    return process
+
+
+def orphans(store):
+    return [name for _, _, names in os.walk(store) for name in names if name.endswith(".incomplete")]
+
+
+def eventually(condition, seconds=20.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_killed_and_run_again(hub, store, arguments, environment, call):
+    """What was finished is not fetched twice, what was not leaves no orphan; the client dies too."""
+    weights = hub.weights(store)
+    hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=200_000))
+    process = start(arguments(weights))
+    eventually(lambda: hub.sent("config.json") and hub.sent("tokenizer.json") and orphans(store))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+    def clients():
+        listed = subprocess.run(
+            ["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True
+        ).stdout
+        return [line for line in listed.splitlines() if line.startswith(environment)]
+
+    eventually(lambda: not clients())
+    assert orphans(store)
+    hub.tell()
+    small = hub.sent("config.json"), hub.sent("tokenizer.json")
+    result = call(weights)
+    assert result["changed"], result
+    assert (hub.sent("config.json"), hub.sent("tokenizer.json")) == small
+    assert not orphans(store)
+
+
+def test_two_processes_fetch_one_copy(hub, store, arguments):
+    weights = hub.weights(store)
+    hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=2_000_000))
+    processes = [start(arguments(weights)) for _ in range(2)]
+    results = [json.loads(process.stdout.read()) for process in processes]
+    assert sorted(result.get("changed") for result in results) == [False, True], results
+    assert hub.sent("model.safetensors") == Path(weights["directory"], "model.safetensors").stat().st_size
