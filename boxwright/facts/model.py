@@ -220,7 +220,8 @@ class TensorGroup:
 class ModelFiles:
     """What a hub, the store or a directory says of one model.
 
-    request: what was asked, as `org/name@revision` or a path. origin: hub, store or path. revision: 40-hex
+    request: what was asked, as `org/name@revision` or a path. origin: hub, store, path, or made (of a stored
+    revision, on the host). revision: 40-hex
     commit. config: its config.json. tensors: None when the headers could not be read. error: `unreachable`,
     `tls`, `dns`, `unauthorized` (401), `forbidden` (403), `not-found` (404), `invalid`, with detail for a
     person. complete: the store's own record says that every byte is there and verified.

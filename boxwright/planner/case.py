@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from boxwright.catalog import Catalog, Drafter, reading
 from boxwright.catalog.architecture import Architecture
@@ -84,6 +84,18 @@ class Case:
         return served_bytes(self.deployment, self.model)
 
     @property
+    def is_made(self) -> bool:
+        """Whether the quantized checkpoint that is asked for lies on the host, every byte recorded."""
+        wanted, source = self.deployment.quantize, self.model.directory
+        if wanted is None or source is None:
+            return False
+        directory = model_source.quantized_directory(source, wanted)
+        return any(
+            one.origin == "made" and one.directory == directory and one.complete
+            for one in self.host.facts.models
+        )
+
+    @property
     def peer_to_peer(self) -> bool:
         """Whether the cards may copy to each other: cards for data centres, not GeForce."""
         return peer_to_peer(self.cards)
@@ -131,14 +143,15 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
         ranks = chosen.tensor_parallel * chosen.pipeline_parallel
         indices, cards = indices[:ranks], cards[:ranks]
     drafter = catalog.drafter(deployment.model.name, chosen.draft_method)
-    pool, ledger = None, None
+    pool, ledger, steady = None, None, None
     if model.architecture:
         attention = drafter.attention if drafter else None
         pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
         chosen = memory.enough_for_blocks(chosen, pool)
         pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
         ledger = _ledger(deployment, model, chosen, pool, cards, drafter)
-    context = _context(chosen, model.architecture, pool, ledger)
+        steady = _ledger(deployment, model, chosen, pool, _by_catalog(cards), drafter)
+    context = _context(chosen, model.architecture, pool, steady)
     command = vllm.command(
         vllm.Request(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards))
     )
@@ -176,6 +189,20 @@ def _ledger(
     smallest = min(known, key=lambda card: card.usable_bytes or 0)
     return memory.ledger(
         model, model.architecture, chosen, pool, smallest, size, drafter.bytes if drafter else 0
+    )
+
+
+def _by_catalog(cards: tuple[PlannedCard, ...]) -> tuple[PlannedCard, ...]:
+    """The cards with the catalog's memory where it knows them.
+
+    What the command says must be the same before and after the driver is there: a card that reports some MiB
+    more than the catalog would otherwise make a new release of the same declaration.
+    """
+    return tuple(
+        replace(card, card=replace(card.card, memory_total_mib=None, memory_reserved_mib=None))
+        if card.kind
+        else card
+        for card in cards
     )
 
 

@@ -78,9 +78,9 @@ def _deployment(case: Case) -> Iterator[str]:
         None,
     )
     size = model.download_bytes
-    if size and not model.complete and not model.path:
+    if size and not model.complete and not model.path and not case.is_made:
         yield f"{name}: {gb(size)} of weights are fetched from {model.repo}"
-    if case.deployment.quantize and not _same_weights(case, current):
+    if case.deployment.quantize and not case.is_made:
         yield f"{name}: {model.name} is quantized to {case.deployment.quantize.bits} bits"
     if current is None:
         yield f"{name}: first release, image {case.deployment.image}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from boxwright.catalog import Catalog, ModelEntry
 from boxwright.catalog.architecture import Architecture, UnreadableConfig, from_config
 from boxwright.facts.model import File, HostFacts, ModelFiles, TensorGroup
-from boxwright.spec.box import Box, Deployment
+from boxwright.spec.box import Box, Deployment, Quantize
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MTP = re.compile(r"(^|\.)mtp(\.|$)")
@@ -68,6 +68,11 @@ class ModelSource:
 def store_directory(box: Box, repo: str, revision: str) -> str:
     """Where a revision lies in the store."""
     return f"{box.root_dir}/models/{repo.replace('/', '--')}/{revision}"
+
+
+def quantized_directory(source: str, wanted: Quantize) -> str:
+    """Where a checkpoint lies that is made of the weights in `source`, beside it in the store."""
+    return f"{source}-{wanted.method}-w{wanted.bits}g{wanted.group_size}"
 
 
 def lookups(

@@ -10,7 +10,7 @@ from boxwright.facts.model import HostFacts
 from boxwright.planner.case import Case
 from boxwright.planner.finding import Finding
 from boxwright.planner.memory import LENGTHS, Ledger
-from boxwright.planner.model_source import store_directory
+from boxwright.planner.model_source import quantized_directory, store_directory
 from boxwright.planner.speed import Speed, estimate
 
 #: Seconds and tokens that a gate's question may take: a model that thinks first needs more of both.
@@ -107,12 +107,13 @@ def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:
     wanted = case.deployment.quantize
     if wanted is None or weights["directory"] is None:
         return None
+    directory = quantized_directory(weights["directory"], wanted)
     return {
         "method": wanted.method,
         "bits": wanted.bits,
         "group_size": wanted.group_size,
         "source": dict(weights),
-        "directory": f"{weights['directory']}-{wanted.method}-w{wanted.bits}g{wanted.group_size}",
+        "directory": directory,
     }
 
 

@@ -64,14 +64,16 @@ def resolve(
         exact=exact,
         tensor_parallel=_tensor_parallel(deployment, architecture, len(deployment.gpus or cards) // pipeline),
         pipeline_parallel=pipeline,
-        context=deployment.context if isinstance(deployment.context, int) else None,
+        context=deployment.context
+        if isinstance(deployment.context, int) and deployment.context > 0
+        else None,
         concurrency=max(1, deployment.concurrency),
         kv_format=kv_format,
         kv_bytes=kv_bytes,
         kv_bytes_exact=known,
         utilization=None if pool else deployment.gpu_memory_utilization or UTILIZATION,
         pool_bytes=pool,
-        batched_tokens=deployment.max_batched_tokens or BATCHED_TOKENS,
+        batched_tokens=max(1, deployment.max_batched_tokens or BATCHED_TOKENS),
         prefix_caching=caching,
         draft_method=method,
         draft_tokens=drafts,

@@ -54,6 +54,8 @@ RETURN = r"""
 raw: {description: "Texts and values as read, for boxwright.facts.parse.", type: dict, returned: always}
 """
 
+#: A directory of the store: a commit, or what was made of it on the host (`<commit>-autoawq-w4g128`).
+NAME = re.compile(r"(?P<revision>[0-9a-f]{40})(?P<made>-[a-z0-9-]+)?")
 #: Version of the raw format, for facts recorded by another Boxwright.
 FORMAT = 1
 #: Seconds for one program: a driver that hangs must not hang the run.
@@ -143,15 +145,18 @@ def images(references: List[str]) -> List[Dict[str, Any]]:
 
 
 def store(root: str, repo: str) -> List[Dict[str, Any]]:
-    """Revisions of a model in the store, with the store's own record of each."""
+    """Revisions of a model in the store, and what was made of them, with the store's own record of each."""
     folder = os.path.join(root, "models", repo.replace("/", "--"))
     found = []
     for directory in sorted(glob.glob(os.path.join(glob.escape(folder), "*"))):
-        revision = os.path.basename(directory)
-        model = host_reading.model_directory(directory) if re.fullmatch("[0-9a-f]{40}", revision) else None
-        if model:
+        name = NAME.fullmatch(os.path.basename(directory))
+        model = host_reading.model_directory(directory) if name else None
+        if name and model:
             record = host_reading.text(os.path.join(directory, ".boxwright-manifest.json"))
-            found.append(dict(model, origin="store", repo=repo, revision=revision, record=record))
+            origin = "made" if name.group("made") else "store"
+            found.append(
+                dict(model, origin=origin, repo=repo, revision=name.group("revision"), record=record)
+            )
     return found
 
 
@@ -180,7 +185,8 @@ def lookups(
     reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
     hub = Hub(parameters["endpoint"], parameters["token"], reader)
     registry = Registry(reader, parameters["insecure_registries"], os.uname().machine)
-    kept = {(model.get("repo"), model.get("revision")) for model in have if model.get("record")}
+    whole = [model for model in have if model.get("record") and model["origin"] == "store"]
+    kept = {(model.get("repo"), model.get("revision")) for model in whole}
     here = {image["reference"] for image in local}
     models = [
         model
