@@ -8,6 +8,7 @@ from pathlib import Path
 
 from boxwright.lab.state import Report, Stopwatch, locked, write_atomically
 from boxwright.lab.store import environment, layers
+from boxwright.lab.store.cache import digest, sources
 from boxwright.lab.store.environment import SETTINGS, SITE, TIME, VLLM
 from boxwright.lab.store.layers import Layer
 from boxwright.lab.store.registry import Registry, digest_of, manifest
@@ -21,7 +22,8 @@ import sys
 
 from vllm.entrypoints.cli.main import main
 
-sys.exit(main())
+if __name__ == "__main__":      # workers import this file anew
+    sys.exit(main())
 """
 
 
@@ -51,10 +53,11 @@ def push(registry_url: str, cache: Path, report: Report) -> None:
 def image_layers(cache: Path, report: Report) -> list[Layer]:
     """The image's layers: the base system; the packages; their byte code and the command `vllm`."""
     base, site = environment.base(report), environment.ensure(cache, report)
+    made_by = digest(*sources("engine_image.py", "layers.py"))
     readers: dict[str, Callable[[], Iterator[bytes]]] = {
         f"base {base.name}": lambda: layers.from_file(base),
-        "packages": lambda: layers.from_tree(site, SITE, TIME, lambda path: "__pycache__" not in path.parts),
-        "byte code": lambda: layers.from_tree(site, SITE, TIME, lambda path: "__pycache__" in path.parts,
+        f"packages {made_by}": lambda: layers.from_tree(site, SITE, TIME, lambda path: "__pycache__" not in path.parts),
+        f"byte code {made_by}": lambda: layers.from_tree(site, SITE, TIME, lambda path: "__pycache__" in path.parts,
                                               files=[("/usr/local/bin/vllm", COMMAND, 0o755)]),
     }
     # Digests are kept: to know them means to read all of it, 1.3 GB.
