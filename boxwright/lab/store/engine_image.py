@@ -53,12 +53,17 @@ def push(registry_url: str, cache: Path, report: Report) -> None:
 def image_layers(cache: Path, report: Report) -> list[Layer]:
     """The image's layers: the base system; the packages; their byte code and the command `vllm`."""
     base, site = environment.base(report), environment.ensure(cache, report)
-    made_by = digest(*sources("engine_image.py", "layers.py"))
+    # Layers differ with the code that makes them; the packages' own digest is in the directory's name.
+    code = digest(*sources("engine_image.py", "layers.py"))
+
+    def packed(byte_code: bool) -> Iterator[bytes]:
+        command = [("/usr/local/bin/vllm", COMMAND, 0o755)] if byte_code else []
+        return layers.from_tree(site, SITE, TIME, lambda path: ("__pycache__" in path.parts) is byte_code, command)
+
     readers: dict[str, Callable[[], Iterator[bytes]]] = {
-        f"base {base.name}": lambda: layers.from_file(base),
-        f"packages {made_by}": lambda: layers.from_tree(site, SITE, TIME, lambda path: "__pycache__" not in path.parts),
-        f"byte code {made_by}": lambda: layers.from_tree(site, SITE, TIME, lambda path: "__pycache__" in path.parts,
-                                              files=[("/usr/local/bin/vllm", COMMAND, 0o755)]),
+        base.name: lambda: layers.from_file(base),
+        f"packages {code}": lambda: packed(byte_code=False),
+        f"byte code {code}": lambda: packed(byte_code=True),
     }
     # Digests are kept: to know them means to read all of it, 1.3 GB.
     record = site.parent / "layers.json"
