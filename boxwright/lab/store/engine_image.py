@@ -57,8 +57,11 @@ def image_layers(cache: Path, report: Report) -> list[Layer]:
     code = digest(*sources("engine_image.py", "layers.py"))
 
     def packed(byte_code: bool) -> Iterator[bytes]:
+        def wanted(path: Path) -> bool:
+            return ("__pycache__" in path.parts) is byte_code
+
         command = [("/usr/local/bin/vllm", COMMAND, 0o755)] if byte_code else []
-        return layers.from_tree(site, SITE, TIME, lambda path: ("__pycache__" in path.parts) is byte_code, command)
+        return layers.from_tree(site, SITE, TIME, wanted, command)
 
     readers: dict[str, Callable[[], Iterator[bytes]]] = {
         base.name: lambda: layers.from_file(base),
