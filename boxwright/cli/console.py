@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -47,6 +49,14 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
     console().print(drawn, soft_wrap=False)
 
 
+def fault_of_ours(error: Exception) -> str:
+    """What is said of an error that nobody foresaw; the traceback goes to a file that a report can carry."""
+    with tempfile.NamedTemporaryFile("w", prefix="boxwright-fault-", suffix=".log", delete=False) as log:
+        traceback.print_exception(error, file=log)
+    said = " ".join(str(error).split()) or "no message"
+    return f"boxwright itself failed: {type(error).__name__}: {said}\n  details: {log.name}"
+
+
 def told(verb: Callable[..., Any]) -> Callable[..., Any]:
     """A verb whose user errors end as a message on stderr and an exit status, never as a traceback."""
 
@@ -62,6 +72,9 @@ def told(verb: Callable[..., Any]) -> Callable[..., Any]:
             sys.exit(130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(EXIT_FAILED)
+        except Exception as error:
+            print(fault_of_ours(error), file=sys.stderr)
             sys.exit(EXIT_FAILED)
 
     return wrapper

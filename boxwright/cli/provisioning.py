@@ -112,7 +112,9 @@ def curl(host: str, endpoint: Mapping[str, Any], ssh: Sequence[str], inventories
     """
     key = ["./invoke", "key", "--host", host, *inventory_arguments(inventories), "--header"]
     message = {"role": "user", "content": endpoint["prompt"] or "Say hello."}
-    body = json.dumps({"model": endpoint["model"], "messages": [message]}, ensure_ascii=False)
+    # Temperature 0, so that the same question gets the answer that was just seen.
+    asked = {"model": endpoint["model"], "messages": [message], "temperature": 0, "max_tokens": 64}
+    body = json.dumps(asked, ensure_ascii=False)
     ask = ["curl", "-s", f"{endpoint['url']}/chat/completions", "-H", "@-",
            "-H", "Content-Type: application/json", "-d", body]  # fmt: skip
     if endpoint["loopback"]:

@@ -78,8 +78,13 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             )
         for warning in data.get("warnings") or []:
             self._say(f"      {self._prefix(result)}note: {warning}", YELLOW)
-        if self._display._diff and data.get("diff"):
-            self._say(self._get_diff(data["diff"]))
+
+    def v2_on_file_diff(self, result: Any) -> None:
+        """With --check: what a file would become."""
+        diff = result.result.get("diff")
+        text = self._get_diff(diff) if diff and not result.task.no_log else ""
+        if text:
+            self._say(text.rstrip())
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         """Skipped tasks are counted, not shown."""
