@@ -209,7 +209,9 @@ def reasons(done: Result, most: int = 12) -> str:
         or "Unable to" in line
         or "no answer within" in line
     ]
-    chosen = told or [line for line in lines if line][-most:]
+    chosen = told or [line for line in lines if line][-3:]
+    if done.rc < 0:
+        chosen = ["killed by signal %d" % -done.rc, *chosen]
     unique = list(dict.fromkeys(chosen))
     return "\n".join(unique[:most]) or "exit status %d without a message" % done.rc
 

@@ -162,6 +162,22 @@ class Limits:
         if self.done and not self.check:
             self.systemctl("daemon-reload")
 
+    def words(self) -> List[str]:
+        """Each card's limits in a few words: "card 0: 450 W, 0 to 2100 MHz"."""
+        receipts = self.read_receipts().get("cards", {})
+        found = []
+        for card in self.cards:
+            clocks = receipts.get(card.uuid, {}).get("clocks_mhz")
+            limit = [] if card.limit is None else ["%g W" % card.limit]
+            found.append(
+                "card %d: %s"
+                % (
+                    card.number,
+                    ", ".join([*limit, "%d to %d MHz" % tuple(clocks) if clocks else "clocks free"]),
+                )
+            )
+        return found
+
     def report(self) -> List[Dict[str, Any]]:
         """The cards as they are, with the clock range of their receipts."""
         receipts = self.read_receipts().get("cards", {})
@@ -207,6 +223,7 @@ def main() -> None:
         module.fail_json(msg=str(error), done=limits.done)
     module.exit_json(
         changed=bool(limits.done),
+        said="; ".join(limits.words()),
         done=limits.done,
         cards=limits.report(),
         unsupported=limits.unsupported,

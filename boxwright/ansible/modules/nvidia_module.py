@@ -242,6 +242,7 @@ def main() -> None:
         module.fail_json(msg=str(error), done=work.done)
     module.exit_json(
         changed=bool(work.done),
+        said=work.reboot_needed or "%s loaded" % (work.state.loaded or "not"),
         done=work.done,
         reboot_needed=work.reboot_needed,
         kernel=work.state.kernel,
