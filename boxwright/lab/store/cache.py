@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from boxwright.errors import UserError
 from boxwright.lab.state import Report, Stopwatch, locked
 
 
@@ -15,7 +17,8 @@ def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) 
     """The directory `target`, made first where it is missing: `make` fills a directory that is renamed at the
     end.
 
-    what: the thing in words, for the lines that tell about it. Two commands at once make it once.
+    what: the thing in words, for the lines that tell about it. Two commands at once make it once. Raises
+    UserError when there is no room for it, and what `make` raises.
     """
     if target.is_dir():
         return target
@@ -30,6 +33,9 @@ def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) 
             temporary.mkdir()
             make(temporary)
             temporary.replace(target)
+        except OSError as error:    # most often no room left
+            raise UserError(f"could not make {what}", where=str(error.filename or target),
+                            why=error.strerror or str(error)) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         report(f"lab: {what} made in {watch}")
@@ -37,12 +43,27 @@ def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) 
 
 
 def digest(*parts: str | Path) -> str:
-    """Twelve hex digits of a recipe. Paths stand for the files' content, strings for themselves."""
+    """Twelve hex digits of a recipe. Paths stand for the files' content, strings for themselves.
+
+    Of Python sources only what they do counts: another comment makes nothing anew.
+    """
     total = hashlib.sha256()
     for part in parts:
-        content = part.read_bytes() if isinstance(part, Path) else part.encode()
+        content = (part.encode() if isinstance(part, str) else
+                   _code(part) if part.suffix == ".py" else part.read_bytes())
         total.update(f"{len(content)}\n".encode() + content)
     return total.hexdigest()[:12]
+
+
+def _code(source: Path) -> bytes:
+    """A Python source without comments, layout and descriptions."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) \
+                and isinstance(body[0].value, ast.Constant):
+            del body[0]
+    return ast.dump(tree).encode()
 
 
 def sources(*names: str) -> list[Path]:

@@ -13,7 +13,8 @@ def strip(path: Path) -> int:
     """Cut off all that lies behind the segments: section headers, symbols and debugging tables. Bytes saved.
 
     The dynamic loader works from the program headers alone; what it needs of symbols lies in segments. Files
-    that are not 64-bit little-endian ELF are left as they are. """
+    that are not 64-bit little-endian ELF are left as they are.
+    """
     with path.open("r+b") as stream:
         header = stream.read(64)
         if header[:6] != b"\x7fELF\x02\x01" or len(header) < 64:

@@ -3,7 +3,8 @@ of.
 
 The packages are unpacked by this machine's pip; a container of the image's base system then imports what a
 starting engine imports. That shows that they work, and leaves byte code: a start takes a third of the time
-with it. """
+with it.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ def from_tree(tree: Path, place: str, time: int, wanted: Callable[[Path], bool],
     """An archive of the files of a directory, at `place` in the image, and of some single files.
 
     Owner, order and times (`time`, in seconds since 1970) do not depend on where or by whom the tree was
-    made. wanted: which files, by their paths in the tree; files: path, content and mode of single ones. """
+    made. wanted: which files, by their paths in the tree; files: path, content and mode of single ones.
+    """
     seen: set[str] = set()
     for path in _walk(tree):
         inner = path.relative_to(tree)

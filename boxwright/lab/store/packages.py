@@ -1,7 +1,8 @@
 """Python packages for another machine than this one: downloaded and unpacked by this machine's own pip.
 
 pip is asked because it knows the user's settings (index, mirror, proxy, certificates, local wheel folders).
-It runs under the controller's Python and chooses for the Python of the target. """
+It runs under the controller's Python and chooses for the Python of the target.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ class Tokenizer:
     vocabulary: tokens by their ids (0, 1, …); merges: pairs as "left right"; special: tokens that are left
     out of decoded text; words: other tokens that text is cut at and that stay in it; bos, eos, pad, unknown:
     special tokens by their part; digits: each digit is a token of its own; length: the longest text in
-    tokens. """
+    tokens.
+    """
 
     vocabulary: Sequence[str]
     merges: Sequence[str]

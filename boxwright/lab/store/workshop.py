@@ -25,14 +25,16 @@ def run(root: Path, argv: Sequence[str], report: Report, *, what: str, binds: Ma
 
     The program runs as this process's user and without a network, and may write to the directories in `binds`
     (by the place where it sees them). what: the deed in words. Raises UserError with the last lines when it
-    fails. """
+    fails.
+    """
     lab = Lab.here()
     client = engine(report)
     labels = lab.labels(role="builder")
-    image = _load(client.api.import_image_from_file(
-        str(root), repository=f"bw-{lab.id}-workshop", tag=f"{os.getpid()}-{root.stem[-12:]}",
-        changes=[f'LABEL "{key}"="{value}"' for key, value in labels.items()]), root)
+    image = ""
     try:
+        image = _load(client.api.import_image_from_file(
+            str(root), repository=f"bw-{lab.id}-workshop", tag=f"{os.getpid()}-{root.stem[-12:]}",
+            changes=[f'LABEL "{key}"="{value}"' for key, value in labels.items()]), root)
         mounts = [Mount(place, str(path), type="bind") for place, path in binds.items()]
         container = client.containers.create(
             image, list(argv), user=f"{os.getuid()}:{os.getgid()}", network_mode="none", labels=labels,
@@ -48,7 +50,8 @@ def run(root: Path, argv: Sequence[str], report: Report, *, what: str, binds: Ma
     except APIError as error:
         raise UserError(f"could not {what}", why=error.explanation) from error
     finally:
-        client.images.remove(image, force=True)
+        if image:
+            client.images.remove(image, force=True)
     if status:
         raise UserError(f"could not {what}: {argv[0]} ended with {status}",
                         why="\n  ".join(output.splitlines()[-8:]) or None)

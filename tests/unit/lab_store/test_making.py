@@ -15,7 +15,7 @@ import pytest
 
 from boxwright.errors import UserError
 from boxwright.lab.store import elf, environment, packages, wheels
-from boxwright.lab.store.cache import kept
+from boxwright.lab.store.cache import digest, kept
 from boxwright.lab.store.wheels import Pins
 
 
@@ -51,6 +51,26 @@ def test_half_a_thing_is_never_there(tmp_path):
     with pytest.raises(UserError):
         kept(tmp_path / "thing", nothing, "a thing", fail)
     assert [path.name for path in tmp_path.iterdir()] == ["thing.lock"]
+
+
+def test_another_comment_makes_nothing_anew(tmp_path):
+    def recipe(text: str) -> str:
+        (tmp_path / "make.py").write_text(text)
+        return digest("1.0", tmp_path / "make.py")
+
+    first = recipe('"""Makes it."""\n\n\ndef make():\n    """Well."""\n    return 1\n')
+    assert recipe('"""Makes."""\ndef make():\n    # Why not?\n    return (1)\n') == first
+    assert recipe("def make():\n    return 2\n") != first
+
+
+def test_no_room_is_told(tmp_path):
+    def fail(folder: Path) -> None:
+        raise OSError(28, "No space left on device", str(folder / "big"))
+
+    with pytest.raises(UserError) as told:
+        kept(tmp_path / "thing", nothing, "a thing", fail)
+    assert "could not make a thing" in str(told.value)
+    assert "No space left on device" in str(told.value)
 
 
 def test_a_stripped_library_still_loads(tmp_path):
