@@ -6,8 +6,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import hypothesis
 import pytest
 import yaml
+
+# A busy machine is no fault of the code: no example has a deadline.
+hypothesis.settings.register_profile("boxwright", deadline=None)
+hypothesis.settings.load_profile("boxwright")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -14,6 +14,12 @@ for directory in ("boxwright/ansible/module_utils", "boxwright/facts/parsers"):
         ansible.module_utils.__path__.append(str(ROOT / directory))
 
 
+@pytest.fixture(autouse=True)
+def on_a_host(monkeypatch):
+    """Warnings go into the result, as on a host, also when another test has made this process a controller."""
+    monkeypatch.setattr("ansible.module_utils._internal.is_controller", False, raising=False)
+
+
 @pytest.fixture
 def run_module(capsys):
     """Run a module of ours in this process: run_module(name, check=…, diff=…, **arguments) -> its result."""
