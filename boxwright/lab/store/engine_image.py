@@ -52,7 +52,8 @@ def push(registry_url: str, cache: Path, report: Report) -> None:
 
 def image_layers(cache: Path, report: Report) -> list[Layer]:
     """The image's layers: the base system; the packages; their byte code and the command `vllm`."""
-    base, site = environment.base(report), environment.ensure(cache, report)
+    site = environment.ensure(cache, report)    # makes the base beside the packages
+    base = environment.base(report)
     # Layers differ with the code that makes them; the packages' own digest is in the directory's name.
     code = digest(*sources("engine_image.py", "layers.py"))
 
