@@ -1,4 +1,4 @@
-"""Does an AutoAWQ checkpoint compute what its source does? Prints the worst similarity of their scores.
+"""Does an AutoAWQ checkpoint compute what its source does? Prints the worst similarity of a layer's work.
 
 Independent of the role and of AutoAWQ: the integers are unpacked here, as an engine unpacks them.
 Arguments: source directory, quantized directory.
@@ -43,21 +43,38 @@ def weights(directory: Path) -> dict[str, torch.Tensor]:
     return plain
 
 
+def layer_work(model: torch.nn.Module, prompts: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What every layer adds to its input, for each prompt: the input itself would hide a broken layer."""
+    added: list[torch.Tensor] = []
+
+    def note(_: torch.nn.Module, inputs: tuple, outputs: tuple | torch.Tensor) -> None:
+        output = outputs[0] if isinstance(outputs, tuple) else outputs
+        added.append(output - inputs[0])
+
+    hooks = [layer.register_forward_hook(note) for layer in model.model.layers]
+    with torch.no_grad():
+        for prompt in prompts:
+            model(prompt)
+    for hook in hooks:
+        hook.remove()
+    return added
+
+
 def main() -> None:
     """Compare the two on a few prompts."""
     source, made = Path(sys.argv[1]), Path(sys.argv[2])
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(made / "tokenizer.json"))
+    prompts = [tokenizer(prompt, return_tensors="pt").input_ids for prompt in PROMPTS]
     model = AutoModelForCausalLM.from_pretrained(source, torch_dtype=torch.float32)
-    worst = 1.0
-    with torch.no_grad():
-        prompts = [tokenizer(prompt, return_tensors="pt").input_ids for prompt in PROMPTS]
-        before = [model(prompt).logits for prompt in prompts]
-        missing, unexpected = model.load_state_dict(weights(made), strict=False)
-        for prompt, expected in zip(prompts, before, strict=True):
-            alike = torch.nn.functional.cosine_similarity(model(prompt).logits, expected, dim=-1)
-            worst = min(worst, float(alike.min()))
+    before = layer_work(model, prompts)
+    missing, unexpected = model.load_state_dict(weights(made), strict=False)
+    after = layer_work(model, prompts)
+    alike = [
+        float(torch.cosine_similarity(one, other, dim=-1).mean())
+        for one, other in zip(after, before, strict=True)
+    ]
     missing = [name for name in missing if name != "lm_head.weight"]
-    print(json.dumps({"similarity": worst, "missing": missing, "unexpected": unexpected}))
+    print(json.dumps({"similarity": min(alike), "missing": missing, "unexpected": unexpected}))
 
 
 if __name__ == "__main__":
