@@ -16,7 +16,7 @@ for directory in ("boxwright/ansible/module_utils", "boxwright/facts/parsers"):
 
 @pytest.fixture(autouse=True)
 def on_a_host(monkeypatch):
-    """Warnings go into the result, as on a host, also when another test has made this process a controller."""
+    """Warnings go into the result, as on a host, whatever earlier tests made of this process."""
     monkeypatch.setattr("ansible.module_utils._internal.is_controller", False, raising=False)
 
 

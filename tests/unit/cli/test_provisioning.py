@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from boxwright.cli.provisioning import curl, ssh_words
 
-ENDPOINT = {"name": "q", "model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
+ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
 
 
 class Declared:

@@ -25,7 +25,7 @@ def programs(tmp_path):
     """A directory of programs that is the whole PATH: coreutils, and what a test puts there."""
     place = tmp_path / "bin"
     place.mkdir()
-    for name in ("cat", "cut", "sha256sum", "readlink", "dirname", "head", "mktemp", "mv", "rm", "tail", "env", "sh"):
+    for name in "cat cut sha256sum readlink dirname head mktemp mv rm tail env sh".split():
         (place / name).symlink_to(shutil.which(name))
     return place
 
