@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 def run_verb(*words, timeout=1500):
     started = time.monotonic()
     done = subprocess.run(
-        ["./invoke", *map(str, words)],
+        [str(ROOT / "invoke"), *map(str, words)],
         cwd=ROOT,
         capture_output=True,
         text=True,

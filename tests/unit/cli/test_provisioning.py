@@ -24,7 +24,9 @@ class Declared:
 
 def test_line_asks_the_endpoint():
     line = curl("box1", ENDPOINT, [], ["mine"])
-    assert line.startswith("./invoke key --host box1 --inventory mine --header | curl -s http://192.0.2.7:8000/v1/chat")
+    assert line.startswith(
+        "./invoke key --host box1 --inventory mine --header | curl -s http://192.0.2.7:8000/v1/chat"
+    )
     assert " -H @- " in line
 
 

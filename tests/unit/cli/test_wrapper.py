@@ -25,7 +25,20 @@ def programs(tmp_path):
     """A directory of programs that is the whole PATH: coreutils, and what a test puts there."""
     place = tmp_path / "bin"
     place.mkdir()
-    for name in "cat cut sha256sum readlink dirname head mktemp mv rm tail env sh".split():
+    for name in [
+        "cat",
+        "cut",
+        "sha256sum",
+        "readlink",
+        "dirname",
+        "head",
+        "mktemp",
+        "mv",
+        "rm",
+        "tail",
+        "env",
+        "sh",
+    ]:
         (place / name).symlink_to(shutil.which(name))
     return place
 
@@ -61,11 +74,13 @@ def test_python_too_old(clone, programs):
 
 #: A Python that is new enough and, as Debian ships it, has no venv module.
 NO_VENV = """case "$*" in
+    *_base_executable*) echo "$0" ;;
     *ensurepip*) exit 1 ;;
     *print*) echo 3.11 ;;
 esac"""
 #: A Python whose virtual environments have a pip without a network.
 NO_NETWORK = """case "$*" in
+    *_base_executable*) echo "$0" ;;
     "-m venv "*)
         mkdir -p "$3/bin"
         printf '#!/bin/sh\\necho no route to host >&2\\nexit 1\\n' >"$3/bin/python"
@@ -114,6 +129,19 @@ def test_a_working_environment_survives_a_failed_rebuild(clone, programs):
     assert run(clone, programs).returncode == 1
     assert (clone / ".venv" / "kept").exists()
     assert not (clone / ".venv.old").exists()
+
+
+def test_an_active_environment_is_not_built_upon():
+    """Inside an activated environment the wrapper finds the same Python as outside, and builds nothing."""
+    stamp = ROOT / ".venv" / "boxwright-stamp"
+    before = stamp.read_text()
+    active = os.environ | {"PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [ROOT / "invoke", "--version"], env=active, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "preparing" not in done.stderr
+    assert stamp.read_text() == before
 
 
 def test_from_another_directory_and_through_a_link(tmp_path):
