@@ -8,6 +8,7 @@ with it.
 
 from __future__ import annotations
 
+import csv
 import os
 import platform
 import shutil
@@ -59,6 +60,8 @@ UNWANTED = (
     "bin", "torch/include", "torch/bin/*[tT]est*", "torch/bin/protoc*", "torch/share", "torch/test",
     "torch/lib/*.a", "torch/lib/*test*", "numba/tests", "numba/cuda/tests", "sympy/**/tests",
     "networkx/**/tests", "numpy/**/tests", "**/*.pyi",
+    # Where each package came from on this machine: the image is to be the same on every one.
+    "*.dist-info/direct_url.json", "*.dist-info/REQUESTED",
 )
 
 
@@ -117,12 +120,18 @@ def _make(folder: Path, cache: Path, report: Report) -> None:
 
 
 def _trim(site: Path) -> None:
+    """Remove what is not needed, also from the packages' lists of their files."""
     for pattern in UNWANTED:
         for path in list(site.glob(pattern)):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+    for record in site.glob("*.dist-info/RECORD"):
+        lines = record.read_text(encoding="utf-8").splitlines()
+        kept_lines = sorted(line for line in lines if (site / next(csv.reader([line]))[0]).exists())
+        record.unlink()
+        _write(record, "\n".join([*kept_lines, ""]))
 
 
 def _mend(site: Path) -> None:
