@@ -10,7 +10,8 @@ from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json
 from boxwright.cli.targets import targets
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.spec.box import Box, box_from_variables
+from boxwright.spec.box import Box
+from boxwright.spec.validate import judged_box
 
 
 def key_path(box: Box, deployment: str) -> str:
@@ -49,7 +50,7 @@ def show(
     inventory, names, paths = targets(hosts, inventories)
     keys: dict[str, Any] = {}
     for name in names:
-        box = box_from_variables(name, inventory.variables(name))
+        box = judged_box(name, inventory.variables(name))
         report = play(
             "key.yml", [name], paths, quiet=True, variables={"key_path": key_path(box, deployment)}
         ).hosts.get(name)

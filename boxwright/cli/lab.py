@@ -11,11 +11,11 @@ from boxwright.errors import EXIT_BAD_INPUT, UserError
 MOST_HOSTS = 20
 
 
-def up(*, rig: str = "", hosts: int = 1, suite: str = "trixie") -> None:
-    """Start lab1 … labN with the cards of `rig`."""
-    if not 1 <= hosts <= MOST_HOSTS:
+def up(*, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
+    """Start lab1 … labN with the cards of `rig`; `hosts` is N as it was typed."""
+    if hosts not in {str(number) for number in range(1, MOST_HOSTS + 1)}:
         raise UserError(f"--hosts {hosts}: the lab has 1 to {MOST_HOSTS} hosts", status=EXIT_BAD_INPUT)
-    ensure([f"lab{number}" for number in range(1, hosts + 1)], rig=rig, suite=suite)
+    ensure([f"lab{number}" for number in range(1, int(hosts) + 1)], rig=rig, suite=suite)
     status()
 
 

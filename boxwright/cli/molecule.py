@@ -7,12 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from boxwright.errors import UserError
+from boxwright.errors import EXIT_BAD_INPUT, UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "tests" / "molecule" / "base.yml"
-#: The steps of a whole test, as tests/molecule/base.yml has them.
-STEPS = ("syntax", "create", "prepare", "check", "converge", "idempotence", "verify", "destroy")
 
 
 def roles_with_scenarios() -> list[str]:
@@ -32,19 +30,16 @@ def environment() -> dict[str, str]:
     )
 
 
-def run(role: str, *commands: str) -> int:
-    """Run molecule commands ("test", "converge", …) on one role; the exit status of the first that fails."""
+def run(role: str, command: str, *options: str) -> int:
+    """Run a molecule command ("test", "converge", …) on one role; its exit status."""
     if role not in roles_with_scenarios():
         raise UserError(
             f"no role named {role} has a molecule scenario",
             ways_out=("one of: " + ", ".join(roles_with_scenarios()),),
+            status=EXIT_BAD_INPUT,
         )
-    for command in commands:
-        argv = ["molecule", "--base-config", str(BASE), command]
-        status = subprocess.run(argv, cwd=ROOT / "roles" / role, env=environment(), check=False).returncode
-        if status:
-            return status
-    return 0
+    argv = ["molecule", "--base-config", str(BASE), command, *options]
+    return subprocess.run(argv, cwd=ROOT / "roles" / role, env=environment(), check=False).returncode
 
 
 def play(role: str, playbook: str) -> int:
@@ -57,4 +52,4 @@ def play(role: str, playbook: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], *(sys.argv[2:] or ["test"])))
+    sys.exit(max(run(sys.argv[1], command) for command in sys.argv[2:] or ["test"]))

@@ -20,8 +20,8 @@ from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.planner import rules
-from boxwright.spec.box import box_from_variables
 from boxwright.spec.inventory import Inventory
+from boxwright.spec.validate import judged_box
 
 
 def plan(
@@ -52,7 +52,7 @@ def plan(
 
 
 def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str, Any]:
-    box = box_from_variables(name, inventory.variables(name))
+    box = judged_box(name, inventory.variables(name))
     loaded = catalog.load()
     return planner.plan(box, known or planner.offline_facts(box, loaded), loaded).to_json()
 

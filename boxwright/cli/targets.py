@@ -19,9 +19,9 @@ def inventory_paths(given: Sequence[str], *, with_rigs: bool = False) -> list[Pa
         return [LAB, *([LOCAL] if LOCAL.exists() else []), *([RIGS] if with_rigs else [])]
     paths = [Path(name).expanduser().resolve() for name in given]
     for name, path in zip(given, paths, strict=True):
-        if not path.exists():
+        if not name.strip() or not path.exists():
             raise UserError(
-                f"there is no inventory at {name}",
+                f"there is no inventory at {name.strip() or '(nothing was named)'}",
                 status=EXIT_BAD_INPUT,
                 ways_out=("give a directory or a file that exists: --inventory PATH",),
             )

@@ -1,0 +1,26 @@
+"""What a verb may be given beside its options."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from invoke import Task
+
+
+class WordOrNone(Task):  # type: ignore[misc]  # invoke's class is generic over what nobody here asks for
+    """A verb with a word that may be left out: `explain` lists, `explain ID` tells.
+
+    invoke takes a word that belongs to no option only where it misses one, and then insists on it. So the
+    word is missed when the command line has one after the verb.
+    """
+
+    def get_arguments(self, *args: Any, **kwargs: Any) -> Any:
+        """The arguments as invoke parses them."""
+        found = super().get_arguments(*args, **kwargs)
+        after = sys.argv[sys.argv.index(self.name) + 1 :] if self.name in sys.argv else []
+        if any(not word.startswith("-") for word in after):
+            for argument in found:
+                if argument.positional:
+                    argument.default = None
+        return found
