@@ -8,6 +8,7 @@ from invoke import Collection, task
 
 from boxwright.cli import keys, lab, planning, provisioning, testing, validating
 from boxwright.cli.console import told
+from boxwright.cli.words import WordOrNone
 
 HOST = "a name of the inventory (repeatable)"
 INVENTORY = "an inventory directory or file instead of the lab's and inventory/local (repeatable)"
@@ -57,7 +58,7 @@ def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
     planning.facts(host, inventory, as_json=json)
 
 
-@task(positional=["gate"], optional=["gate"], help={"gate": "the id that a plan printed", "json": JSON})
+@task(klass=WordOrNone, positional=["gate"], help={"gate": "the id that a plan printed", "json": JSON})
 @told
 def explain(c: Any, gate: str = "", json: bool = False) -> None:
     """Tell the story of a gate or an advice, with its source; without an id, list them."""
@@ -126,7 +127,7 @@ def role(c: Any, name: str, command: str = "test") -> None:
     }
 )
 @told
-def lab_up(c: Any, rig: str = "", hosts: int = 1, suite: str = "trixie") -> None:
+def lab_up(c: Any, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
     """Start simulated GPU hosts, with a package repository, a container registry and a model hub."""
     lab.up(rig=rig, hosts=hosts, suite=suite)
 

@@ -1,0 +1,51 @@
+"""Words that a verb may be given: each way to call it, through invoke itself."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def called(*words):
+    argv = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("words", [["no-card"], ["--gate", "no-card"]])
+def test_explain_an_id(words):
+    done = called("explain", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("no-card (gate)")
+
+
+@pytest.mark.parametrize("words", [["no-card", "--json"], ["--json", "no-card"]])
+def test_explain_an_id_for_programs(words):
+    assert json.loads(called("explain", *words).stdout)["id"] == "no-card"
+
+
+def test_explain_alone_lists():
+    assert "no-card" in json.loads(called("explain", "--json").stdout)
+
+
+def test_explain_an_unknown_id():
+    done = called("explain", "no-cart")
+    assert done.returncode == 2
+    assert "no-cart" in done.stderr
+
+
+@pytest.mark.parametrize("hosts", ["abc", "0", "-1", "21", "1.5", "", "٣"])
+def test_hosts_of_the_lab_are_a_number(hosts):
+    done = called("lab.up", f"--hosts={hosts}")
+    assert done.returncode == 2
+    assert "1 to 20" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_inventory_without_a_name():
+    done = called("validate", "--inventory=")
+    assert done.returncode == 2
+    assert "there is no inventory" in done.stderr
