@@ -8,7 +8,8 @@ from typing import Any
 
 from boxwright.catalog import Catalog
 from boxwright.spec import lock
-from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment, box_from_variables
+from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment
+from boxwright.spec.validate import judged_box
 
 #: Facts that a run sets itself: no declaration.
 OWN_FACTS = ("box_plan",)
@@ -22,7 +23,7 @@ def box_of(templar: Any, task_vars: Mapping[str, Any]) -> Box:
         if isinstance(name, str) and name.startswith(("box_", *ROLE_PREFIXES)) and name not in OWN_FACTS
     ]
     values = {name: plain(templar.template(task_vars[name])) for name in names}
-    return box_from_variables(str(task_vars["inventory_hostname"]), values)
+    return judged_box(str(task_vars["inventory_hostname"]), values)
 
 
 def plain(value: Any) -> Any:

@@ -13,15 +13,16 @@ import yaml
 from boxwright.catalog import cards as card_kinds
 from boxwright.catalog import models as catalog_models
 from boxwright.spec import schema as schemas
-from boxwright.spec.box import box_from_variables
+from boxwright.spec.box import Box, box_from_variables
 from boxwright.spec.inventory import OWN_PREFIXES, Inventory
 from boxwright.spec.judge import mistakes, path_text
+from boxwright.spec.places import Location
 from boxwright.spec.problem import MASK, Problem, SpecErrors, shown
 from boxwright.spec.sources import VAULT_WAY_OUT
 from boxwright.spec.suggestions import did_you_mean, nearest
 from boxwright.spec.values import Opaque, is_opaque
 
-__all__ = ["Problem", "Removed", "check", "removed_variables"]
+__all__ = ["Problem", "Removed", "check", "judged_box", "removed_variables"]
 
 _REMOVED = Path(__file__).with_name("removed.yml")
 #: How alike a name without one of our prefixes must be to one of ours to be taken for a slip of the pen.
@@ -71,6 +72,31 @@ def check(
     return sorted(_told_once(problems), key=lambda problem: (problem.file or "", problem.line or 0))
 
 
+def judged_box(host: str, variables: Mapping[str, object]) -> Box:
+    """The box of variables whose templates are filled in and whose vaults are open.
+
+    `check` passed over such values; here they are held against all that it holds plain ones against. Raises
+    SpecErrors with every mistake found.
+    """
+    problems = list(_Host(_Nowhere(), host, variables).judged(schemas.installed()))
+    if problems:
+        raise SpecErrors(problems)
+    return box_from_variables(host, variables)
+
+
+class _Nowhere:
+    """Stands for the inventory of variables whose places are not known."""
+
+    def location(self, host: str, path: str) -> Location | None:
+        return None
+
+    def locked(self) -> str | None:
+        return None
+
+    def problem(self, host: str, path: str, value: str, message: str, allowed: str = "") -> Problem:
+        return Problem(None, None, host, path, value, message, allowed)
+
+
 def _told_once(problems: Iterable[Problem]) -> list[Problem]:
     """Problems without repetition: one line of a group's file is one mistake, however many hosts have it."""
     hosts: dict[Problem, dict[str, None]] = {}
@@ -90,7 +116,7 @@ def _some(names: Sequence[str]) -> str:
 class _Host:
     """One host's variables under judgement."""
 
-    def __init__(self, inventory: Inventory, host: str, variables: Mapping[str, object]) -> None:
+    def __init__(self, inventory: Inventory | _Nowhere, host: str, variables: Mapping[str, object]) -> None:
         self._inventory = inventory
         self._host = host
         self._variables = variables
@@ -98,11 +124,8 @@ class _Host:
     def problems(self, schema: Mapping[str, Any], removed: Mapping[str, Removed]) -> list[Problem]:
         found = [
             *self._names(schema["properties"], removed),
-            *self._values(schema),
             *self._encrypted(),
-            *self._twice("name"),
-            *self._twice("port", schema["properties"]),
-            *self._catalog(),
+            *self.judged(schema),
         ]
         if not found and not is_opaque(self._own()):
             try:
@@ -110,6 +133,13 @@ class _Host:
             except SpecErrors as error:
                 found = [self._problem(p.variable, None, p.message, p.allowed) for p in error.problems]
         return found
+
+    def judged(self, schema: Mapping[str, Any]) -> Iterator[Problem]:
+        """What is wrong with the values, whatever their names and places."""
+        yield from self._values(schema)
+        yield from self._twice("name")
+        yield from self._twice("port", schema["properties"])
+        yield from self._catalog()
 
     def _own(self) -> dict[str, object]:
         return {name: value for name, value in self._variables.items() if name.startswith(OWN_PREFIXES)}

@@ -7,7 +7,7 @@ import yaml
 
 from boxwright.spec.inventory import Inventory
 from boxwright.spec.problem import Problem, SpecErrors, is_secret, shown
-from boxwright.spec.validate import Removed, check, removed_variables
+from boxwright.spec.validate import Removed, check, judged_box, removed_variables
 
 Read = Callable[[Mapping[str, str]], Inventory]
 Told = Callable[[Mapping[str, str]], list[str]]
@@ -348,3 +348,30 @@ def test_an_error_carries_all_problems_and_their_places() -> None:
         "message": "is wrong",
         "allowed": "4",
     }
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "told"),
+    [
+        ({"name": "../../x"}, "box_deployments[0].name"),
+        ({"name": "$(id)"}, "box_deployments[0].name"),
+        ({"image": "-v /:/host a:b"}, "box_deployments[0].image"),
+        ({"port": "8000"}, "box_deployments[0].port"),
+        ({"model": "qwen3-8c"}, "qwen3-8b"),
+        ({"api_key": "sekret"}, "********"),
+    ],
+)
+def test_what_templates_came_to_is_judged_as_well(spoiled, told):
+    with pytest.raises(SpecErrors, match="nothing was done") as caught:
+        judged_box("box1", {"box_deployments": [{**LEAST, **spoiled}]})
+    assert told in str(caught.value)
+    assert "sekret" not in str(caught.value)
+
+
+def test_templates_that_came_to_the_same_port():
+    with pytest.raises(SpecErrors, match="is also the port of"):
+        judged_box("box1", {"box_deployments": [LEAST, {**LEAST, "name": "r"}]})
+
+
+def test_what_templates_came_to_is_a_box():
+    assert judged_box("box1", {"box_deployments": [LEAST], "lab_checkout": "/x"}).deployments[0].name == "q"
