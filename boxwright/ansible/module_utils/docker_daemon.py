@@ -110,7 +110,7 @@ def restart() -> None:
         systemctl.restart(UNIT, timeout=300)
         wait()
     except (systemctl.UnitError, DaemonError) as error:
-        lines = systemctl.Journal("dockerd", since).new()
+        lines = systemctl.Journal.since("dockerd", since).new()
         causes = [line for line in lines if _CAUSE.search(line)] or lines[-3:] or [str(error)]
         raise DaemonError("\n".join(causes[-3:])) from error
 

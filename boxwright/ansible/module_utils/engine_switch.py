@@ -13,7 +13,7 @@ from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_probe import Answer, Endpoint
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store
-from ansible.module_utils.engine_watch import GateError, Watch, question_of
+from ansible.module_utils.engine_watch import STAGE_TIMEOUTS_S, GateError, Watch, question_of
 from ansible.module_utils.progress import Progress
 
 #: Lines of a failed release's log that are kept beside it.
@@ -34,7 +34,7 @@ class Gate:
         self.reasons = self.service.lacks(release)
         self.drafts: Optional[Dict[str, int]] = None
         # One that is loading since a boot has said how far it is before anybody watched.
-        self.watch = self._watch(None if self.reasons else self.service.state().began)
+        self.watch = self._watch()
 
     def serve(self) -> Dict[str, Any]:
         """Start what must be started, wait, ask, promote. Raises GateError."""
@@ -93,12 +93,15 @@ class Gate:
 
     def _start_and_ask(self) -> Answer:
         self.progress.update("%s: starting release %s" % (self.name, self.release.id))
-        self.watch = self._watch()
+        failure = ""
         try:
             self.service.start(self.release)
         except systemctl.UnitError as error:
-            raise self.watch.failure("crashed", str(error)) from error
-        self.watch.begin()
+            failure = str(error)
+        # Only now: until it was stopped, the engine before it went on writing.
+        self.watch = self._watch()
+        if failure:
+            raise self.watch.failure("crashed", failure)
         return self._ask()
 
     def _ask(self) -> Answer:
@@ -114,7 +117,7 @@ class Gate:
             self.drafts = {"drafted": drafted, "accepted": accepted}
         return answer
 
-    def _watch(self, since: Optional[float] = None) -> Watch:
+    def _watch(self) -> Watch:
         key = (read(self.release.state["key_file"]) or "").strip()
         endpoint = Endpoint(self.release.state["bind"], self.release.state["port"], key)
         return Watch(
@@ -122,7 +125,7 @@ class Gate:
             endpoint,
             self.service.state,
             lambda: self.service.running_release() == self.release.id,
-            systemctl.Journal(self.service.container, since).new,
+            systemctl.Journal.of_start(self.service.state().invocation).new,
             self.progress,
         )
 
@@ -139,7 +142,10 @@ def go_back(gate: Gate, docker: Docker) -> str:
         if previous is None:
             gate.service.stop()
             return "It was stopped; no release of %s has served before." % gate.name
-        return _return_to(Gate(previous.plan, previous, gate.params, docker), gate)
+        # It has served before: a stage of it that lasts long is a busy host's, not a hang.
+        patient = dict.fromkeys(STAGE_TIMEOUTS_S, gate.params["start_timeout_s"])
+        params = dict(gate.params, stage_timeouts_s=patient)
+        return _return_to(Gate(previous.plan, previous, params, docker), gate)
     except (systemctl.UnitError, DockerError) as error:
         return "NOTHING SERVES %s NOW: %s" % (gate.name, error)
 

@@ -11,16 +11,16 @@ from ansible.module_utils.engine_probe import Answer, Endpoint, ProbeError, draf
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.systemctl import UnitState
 
-#: Seconds a stage may last before a start counts as hung. Loading is bounded by a slow disk (50 GB at 60
-#: MB/s),
-#: compiling by a cold cache on few cores.
+#: Seconds a stage may last before a start counts as hung; a crash is seen at once. Starting is Python reading
+#: gigabytes of libraries from a cold disk, loading is bounded by that disk too (50 GB at 60 MB/s), compiling
+#: by a cold cache on few cores.
 STAGE_TIMEOUTS_S = {
-    "starting": 180,
+    "starting": 600,
     "loading": 900,
     "compiling": 900,
     "capturing": 600,
-    "warming": 300,
-    "listening": 60,
+    "warming": 600,
+    "listening": 120,
 }
 POLL_S = 1.0
 #: Drafted tokens below which nothing is said about how many are accepted.
@@ -84,10 +84,6 @@ class Watch:
         self._sleep = sleep
         self._stages = Stages()
         self._began = clock()
-
-    def begin(self) -> None:
-        """The engine was started just now."""
-        self._began = self._clock()
 
     @property
     def seconds(self) -> float:

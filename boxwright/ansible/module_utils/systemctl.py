@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from ansible.module_utils.command import Result, run
 
@@ -18,6 +17,7 @@ _SHOWN = (
     "ExecMainStatus",
     "UnitFileState",
     "NeedDaemonReload",
+    "InvocationID",
     "ExecMainStartTimestamp",
 )
 
@@ -31,6 +31,7 @@ class UnitState(NamedTuple):
 
     restarts: starts by itself since a person or a program last started it. began: start of its main process
     in seconds since 1970, None when there is none. stale: its file is newer than what systemd has read.
+    invocation: the id of its last start, which every line that it has written since then bears.
     """
 
     load: str
@@ -43,6 +44,7 @@ class UnitState(NamedTuple):
     enabled: bool
     stale: bool
     began: Optional[float] = None
+    invocation: str = ""
 
     @property
     def running(self) -> bool:
@@ -52,7 +54,7 @@ class UnitState(NamedTuple):
     @property
     def down(self) -> bool:
         """Whether it ended: failed, stopped, or waiting to be started once more."""
-        return self.active in ("failed", "inactive") or self.sub == "auto-restart"
+        return self.active in ("failed", "inactive") or "auto-restart" in self.sub
 
     @property
     def ending(self) -> str:
@@ -72,6 +74,7 @@ def show(unit: str) -> UnitState:
     values: Dict[str, str] = dict(
         line.partition("=")[::2] for line in done.stdout.splitlines() if "=" in line
     )
+    began = values.get("ExecMainStartTimestamp")
     return UnitState(
         load=values.get("LoadState", ""),
         active=values.get("ActiveState", ""),
@@ -82,6 +85,8 @@ def show(unit: str) -> UnitState:
         status=int(values.get("ExecMainStatus") or 0),
         enabled=values.get("UnitFileState") == "enabled",
         stale=values.get("NeedDaemonReload") == "yes",
+        began=float(began.lstrip("@")) if began else None,
+        invocation=values.get("InvocationID", ""),
     )
 
 
@@ -100,34 +105,30 @@ def restart(unit: str, timeout: float = 120) -> None:
 
 
 class Journal:
-    """The lines that one unit's programs write, from a moment on; systemd's own about it are left out."""
+    """Lines that a unit's programs write; systemd's own lines about it are left out."""
 
     #: Lines of the past that are read at most.
     LIMIT = 5000
 
-    def __init__(self, identifier: str, since: Optional[float] = None) -> None:
-        self._identifier = identifier
-        self._since = time.time() if since is None else since
+    def __init__(self, match: Sequence[str]) -> None:
+        self._match = list(match)
         self._cursor: Optional[str] = None
+
+    @classmethod
+    def of_start(cls, invocation: str) -> Journal:
+        """What was written since one start of a unit, and nothing of the start before."""
+        return cls(["_SYSTEMD_INVOCATION_ID=" + invocation])
+
+    @classmethod
+    def since(cls, identifier: str, moment: float) -> Journal:
+        """What one program writes from a moment on, in seconds since 1970."""
+        return cls(["--identifier=" + identifier, "--since=@%.3f" % moment])
 
     def new(self) -> List[str]:
         """The lines since the last call."""
-        place = (
-            ["--after-cursor=" + self._cursor]
-            if self._cursor
-            else ["--since=@%.3f" % self._since, "--lines=%d" % self.LIMIT]
-        )
-        done: Result = run(
-            [
-                "journalctl",
-                "--identifier=" + self._identifier,
-                "--output=cat",
-                "--no-pager",
-                "--quiet",
-                "--show-cursor",
-                *place,
-            ]
-        )
+        place = ["--after-cursor=" + self._cursor] if self._cursor else ["--lines=%d" % self.LIMIT]
+        argv = ["journalctl", "--output=cat", "--no-pager", "--quiet", "--show-cursor", *place, *self._match]
+        done: Result = run(argv)
         if done.rc:
             raise UnitError("journalctl: %s" % done.text)
         # Not splitlines(): a progress bar's carriage returns do not end a line.
