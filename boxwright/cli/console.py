@@ -34,6 +34,11 @@ def say(text: str = "") -> None:
     print(text, flush=True)
 
 
+def say_aside(text: str = "") -> None:
+    """Print a line for a person beside the JSON that a program reads."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def show_json(value: Any) -> None:
     """Print a value for a program."""
     print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boxwright import lab
-from boxwright.cli.console import say, show_json, table
+from boxwright.cli.console import say, say_aside, show_json, table
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 
 MOST_HOSTS = 20
@@ -19,8 +19,11 @@ def up(*, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
     status()
 
 
-def ensure(names: Sequence[str], *, rig: str = "", suite: str = "") -> None:
-    """See that the named simulated hosts run; those that exist keep their cards unless a rig is asked for."""
+def ensure(names: Sequence[str], *, rig: str = "", suite: str = "", as_json: bool = False) -> None:
+    """See that the named simulated hosts run; those that exist keep their cards unless a rig is asked for.
+
+    as_json: the output is a program's, and how far the work is goes beside it.
+    """
     options = {key: value for key, value in (("rig", rig), ("suite", suite)) if value}
     existing = {host.name: host for host in lab.status().hosts}
     requests = []
@@ -28,7 +31,7 @@ def ensure(names: Sequence[str], *, rig: str = "", suite: str = "") -> None:
         kept = existing.get(name)
         own = {"rig": kept.rig, "suite": kept.suite} if kept else {}
         requests.append(lab.HostRequest(name=name, **{**own, **options}))
-    lab.up(requests, report=say)
+    lab.up(requests, report=say_aside if as_json else say)
 
 
 def status(*, as_json: bool = False) -> None:

@@ -41,7 +41,7 @@ def plan(
     elif offline:
         plans = {name: _plan(name, inventory, None) for name in names}
     else:
-        plans = _plans_on_hosts(names, inventory, paths)
+        plans = _plans_on_hosts(names, inventory, paths, as_json=as_json)
     if as_json:
         show_json(next(iter(plans.values())) if len(plans) == 1 else plans)
     else:
@@ -58,11 +58,11 @@ def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str,
 
 
 def _plans_on_hosts(
-    names: Sequence[str], inventory: Inventory, paths: Sequence[Path]
+    names: Sequence[str], inventory: Inventory, paths: Sequence[Path], *, as_json: bool
 ) -> dict[str, dict[str, Any]]:
     simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
     if simulated:
-        lab.ensure(simulated)
+        lab.ensure(simulated, as_json=as_json)
     report = play("plan.yml", names, paths, quiet=True)
     plans = {}
     for name in names:
@@ -95,7 +95,7 @@ def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = F
     inventory, names, paths = targets(hosts, inventories)
     simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
     if simulated:
-        lab.ensure(simulated)
+        lab.ensure(simulated, as_json=as_json)
     report = play("facts.yml", names, paths, quiet=True)
     found: dict[str, HostFacts] = {}
     for name in names:

@@ -36,7 +36,7 @@ def provision(
     refuse_problems(inventory, names)
     simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
     if simulated:
-        lab.ensure(simulated)
+        lab.ensure(simulated, as_json=as_json)
     report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
     summaries = {name: summary(name, report, inventory, inventories) for name in names}
     if as_json:

@@ -22,6 +22,8 @@ DOCUMENTATION = """
 
 #: Results that verbs read from the report, by the module's (or action's) name.
 KEPT_RESULTS = ("plan", "engine_gate", "host_facts", "slurp")
+#: What Ansible puts in a trace's place when it has none.
+NO_TRACE = "(traceback unavailable)"
 GREEN, YELLOW, RED, GREY, PLAIN = "32", "33", "31", "90", ""
 
 
@@ -106,8 +108,9 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         title = "refused" if data.get("refused") else f"failed at: {result.task.name}"
         self._say(f"\n{result.host.get_name()}: {title}\n", RED)
         self._say("\n".join(f"  {line}" for line in message.splitlines()) + "\n")
-        if self._display.verbosity and data.get("exception"):
-            self._say(str(data["exception"]))
+        trace = str(data.get("exception") or "")
+        if self._display.verbosity and trace and NO_TRACE not in trace:
+            self._say(trace)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """No connection: say so in one place, with what SSH said."""

@@ -2,11 +2,13 @@
 
 import json
 import shlex
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from boxwright.cli import lab
 from boxwright.cli.provisioning import curl, ssh_words
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
@@ -56,3 +58,13 @@ def test_values_stay_in_their_arguments(model, prompt):
 )
 def test_ssh_words(variables, words):
     assert ssh_words("box1", Declared(**variables)) == words
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
+    monkeypatch.setattr(lab.lab, "status", lambda: SimpleNamespace(hosts=[]))
+    monkeypatch.setattr(lab.lab, "up", lambda requests, report: report("lab: ready"))
+    lab.ensure(["lab1"], as_json=as_json)
+    said = capsys.readouterr()
+    assert (said.err if as_json else said.out) == "lab: ready\n"
+    assert (said.out if as_json else said.err) == ""
