@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import time
 import urllib.error
@@ -10,6 +9,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
+
+from boxwright.spec.inventory import load
 
 pytestmark = pytest.mark.lab
 
@@ -152,10 +154,60 @@ def test_everything_comes_back_after_a_reboot(box, address, key):
     )
 
 
-def test_readme_names_only_verbs_that_exist(verb):
-    listed = verb("--list").stdout
-    for command in re.findall(r"^\./invoke (.+)$", Path("README.md").read_text(), re.MULTILINE):
-        assert re.search(rf"^\s+{re.escape(shlex.split(command)[0])}\b", listed, re.MULTILINE), command
+def readme_commands():
+    """Every command line of the README's shell blocks."""
+    blocks = re.findall(r"```sh\n(.*?)```", Path("README.md").read_text(), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+@pytest.fixture(scope="module")
+def own_inventory(first, tmp_path_factory):
+    """An inventory of a user's own: the README's way of naming a box, and the box is the lab's."""
+    place = tmp_path_factory.mktemp("own inventory")
+    known = load([Path("inventory/lab")]).variables("lab1")
+    (place / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"box1": {"ansible_host": "lab1"}}}}))
+    (place / "host_vars").mkdir()
+    (place / "host_vars" / "box1.yml").write_text(
+        yaml.safe_dump({**known, "box_gpus": {"model": "rtx5090", "count": 1}})
+    )
+    return place
+
+
+def test_readme_commands_for_a_box_of_ones_own(verb, own_inventory, box, key):
+    """The README's commands, in its order; --inventory stands for what a user has in inventory/local."""
+    commands = [command for command in readme_commands() if "box1" in command or "validate" in command]
+    assert [command.split()[1] for command in commands] == ["validate", "plan", "provision", "key"]
+    before = state_of_engine(box)
+    said = [verb(*command.split()[1:], "--inventory", own_inventory) for command in commands]
+    assert [ran.status for ran in said] == [0, 0, 0, 0], [ran.output for ran in said]
+    assert "nothing wrong" in said[0].output
+    assert "box1: will work" in said[1].output
+    assert "Paris" in said[2].output
+    assert said[3].stdout.strip() == key
+    assert state_of_engine(box) == before
+
+
+def test_readme_declaration_is_valid_and_fits(verb, tmp_path):
+    """The two files that the README shows."""
+    for name, text in re.findall(
+        r"```yaml\n# inventory/local/(\S+)\n(.*?)```", Path("README.md").read_text(), re.DOTALL
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    ran = verb("plan", "--host", "box1", "--offline", "--inventory", tmp_path)
+    assert ran.status == 0, ran.output
+    assert "box1: will work" in ran.output
+
+
+def test_readme_shows_no_command_that_no_test_runs(verb):
+    """The rest of them: the first two are this module's and CI's own, the lab's are below."""
+    tried = {
+        "./invoke provision --host lab1", "./invoke test", "./invoke lab.status", "./invoke lab.down",
+        "./invoke validate", "./invoke plan --host box1 --offline", "./invoke provision --host box1",
+        "./invoke key --host box1",
+    }  # fmt: skip
+    assert set(readme_commands()) == tried
+    assert "lab1" in verb("lab.status").output
 
 
 def test_lab_down_leaves_nothing(verb):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import time
@@ -15,6 +16,7 @@ class Progress:
         self.path = path
         self._last = 0.0
         self._stage = ""
+        atexit.register(self._forget)
 
     def update(
         self, stage: str, done: Optional[float] = None, total: Optional[float] = None, unit: str = ""
@@ -28,3 +30,8 @@ class Progress:
         with open(temporary, "w", encoding="utf-8") as stream:
             json.dump({"stage": stage, "done": done, "total": total, "unit": unit}, stream)
         os.replace(temporary, self.path)
+
+    def _forget(self) -> None:
+        """The work is over: leave no file behind."""
+        if self.path and os.path.exists(self.path):
+            os.unlink(self.path)
