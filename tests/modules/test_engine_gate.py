@@ -1,5 +1,6 @@
 """From one release to the next: live when it has answered, back to the one before when it has not."""
 
+import fcntl
 import json
 import sys
 from pathlib import Path
@@ -154,6 +155,16 @@ def test_a_second_run_changes_nothing(box, gate):
     assert result["results"][0]["answer"] == ANSWER
 
 
+def test_two_runs_do_not_take_turns(box, gate):
+    plan = box.release("new")
+    with (box.root / "releases" / ".lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        result = gate({"qwen": "new"}, plan)
+        assert "another run" in result["msg"]
+        assert box.calls == []
+    assert gate({"qwen": "new"}, plan)["changed"] is True
+
+
 def test_the_next_release(box, gate):
     served(box, gate)
     result = gate({"qwen": "new"}, box.release("new"))
@@ -272,7 +283,7 @@ def test_what_is_declared_no_more_goes(box, gate):
     gate({"qwen": "old"}, plan)
     assert other["name"] == "other"
     assert ("remove", "other") in box.calls
-    assert [entry.name for entry in (box.root / "releases").iterdir()] == ["qwen"]
+    assert [entry.name for entry in (box.root / "releases").iterdir() if entry.is_dir()] == ["qwen"]
     assert not (box.root / "cache" / "other").exists()
 
 

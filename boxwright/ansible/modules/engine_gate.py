@@ -15,6 +15,8 @@ from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import Store, deployments
 from ansible.module_utils.engine_switch import Gate, describe, go_back
 from ansible.module_utils.engine_watch import GateError, question_of
+from ansible.module_utils.progress import Progress
+from ansible.module_utils.store_room import BusyError, alone
 
 DOCUMENTATION = r"""
 module: engine_gate
@@ -43,6 +45,9 @@ results:
       usage, drafts."
 removed: {type: list, description: "Deployments that were stopped and removed."}
 """
+
+#: Beside the releases, held while engines are started and stopped.
+LOCK = ".lock"
 
 
 def remove_dropped(params: Dict[str, Any], docker: Docker, check: bool) -> List[str]:
@@ -84,6 +89,24 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    params = module.params
+    if module.check_mode or not os.path.isdir(os.path.join(params["root_dir"], "releases")):
+        bring(module)
+        return
+    progress = Progress(params["progress_file"])
+    lock = os.path.join(params["root_dir"], "releases", LOCK)
+    try:
+        # Two runs would take each other's engine for their own, and start and stop it in turns.
+        with alone(
+            lock, lambda holder: progress.update("waiting for %s" % holder), params["start_timeout_s"]
+        ):
+            bring(module)
+    except BusyError as error:
+        module.fail_json(msg="the engines of this host are being started: %s" % error)
+
+
+def bring(module: AnsibleModule) -> None:
+    """Do it, as the only one who does, or look at what would be done; ends the module."""
     params, check, docker = module.params, module.check_mode, Docker()
     results: List[Dict[str, Any]] = []
     failures: List[str] = []
