@@ -157,9 +157,10 @@ def _refuse_bad_pattern(module: AnsibleModule, plan: Dict[str, Any]) -> None:
 
 def _said(results: List[Dict[str, Any]], removed: List[str]) -> str:
     said = ["%s removed" % name for name in removed]
-    said += [
-        "%s: %s" % (result["name"], "; ".join(result["reasons"])) for result in results if result["reasons"]
-    ]
+    for result in results:
+        if result["reasons"]:
+            served = " serves release %s" % result["release"] if result.get("release") else ""
+            said.append(result["name"] + served)
     return ", ".join(said)
 
 
