@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,10 @@ from boxwright.lab.state import Report, Stopwatch
 
 #: Seconds that an installation of packages may take.
 INSTALL_TIMEOUT = 900
+#: Seconds that apt waits for another one of it (unattended-upgrades, say) to end.
+APT_LOCK_TIMEOUT = 300
+#: Several images are made at once; what they all need is installed by the first of them.
+_INSTALLING = threading.Lock()
 
 
 def program(name: str, package: str, report: Report, why: str) -> str:
@@ -22,9 +27,10 @@ def program(name: str, package: str, report: Report, why: str) -> str:
 
     Raises UserError when it is not to be had.
     """
-    if found := find(name):
-        return found
-    install_packages([package], report, why=why, otherwise=f"install the package {package}")
+    with _INSTALLING:
+        if found := find(name):
+            return found
+        install_packages([package], report, why=why, otherwise=f"install the package {package}")
     if found := find(name):
         return found
     raise UserError(f"package {package} was installed, but there is no program {name}")
@@ -78,8 +84,8 @@ def install_packages(packages: Sequence[str], report: Report, *, why: str, other
     Raises UserError when they cannot be installed.
     """
     names = ", ".join(packages)
-    apt = shutil.which("apt-get")
-    if apt is None:
+    program_path = shutil.which("apt-get")
+    if program_path is None:
         raise UserError(f"{names}: missing, and this system has no apt-get", why=why, ways_out=(otherwise,))
     if not can_be_root():
         raise UserError(
@@ -89,14 +95,15 @@ def install_packages(packages: Sequence[str], report: Report, *, why: str, other
         )
     report(f"lab: installing {names} ({why})")
     watch = Stopwatch()
-    install = [apt, "install", "-y", "--no-install-recommends", *packages]
+    apt = [program_path, "-o", f"DPkg::Lock::Timeout={APT_LOCK_TIMEOUT}"]
+    install = [*apt, "install", "-y", "--no-install-recommends", *packages]
     if not any(Path("/var/lib/apt/lists").glob("*_Packages*")):
-        as_root([apt, "update"], what="read the package lists", timeout=INSTALL_TIMEOUT)
+        as_root([*apt, "update"], what="read the package lists", timeout=INSTALL_TIMEOUT)
         as_root(install, what=f"install {names}", timeout=INSTALL_TIMEOUT)
     else:
         try:
             as_root(install, what=f"install {names}", timeout=INSTALL_TIMEOUT)
         except UserError:  # most often lists too old to name what the mirror has
-            as_root([apt, "update"], what="read the package lists", timeout=INSTALL_TIMEOUT)
+            as_root([*apt, "update"], what="read the package lists", timeout=INSTALL_TIMEOUT)
             as_root(install, what=f"install {names}", timeout=INSTALL_TIMEOUT)
     report(f"lab: installed {names} in {watch}")
