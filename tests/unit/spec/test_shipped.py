@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ def test_a_lab_box_serves_the_small_model(lab: Inventory) -> None:
 
 def test_the_way_into_the_lab_is_the_checkouts_own(lab: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BOXWRIGHT_ROOT", raising=False)
-    assert lab.variables("lab1")["ansible_ssh_common_args"] == f"-F {ROOT}/.lab/ssh_config"
+    own = shlex.quote(str(ROOT / ".lab" / "ssh_config"))
+    assert lab.variables("lab1")["ansible_ssh_common_args"] == f"-F {own}"
     monkeypatch.setenv("BOXWRIGHT_ROOT", "/some where/else")
     assert load([LAB]).variables("lab1")["ansible_ssh_common_args"] == "-F '/some where/else/.lab/ssh_config'"
 
