@@ -48,8 +48,6 @@ def test_stale_environment_is_refreshed(machine):
 
 
 def test_pure_parts_pass_there(machine):
-    """The unit tests and the modules' tests on the newer Python and the newer Ansible."""
+    """The unit tests on the newer Python and the newer Ansible."""
     said = machine.do("/srv/a clone/invoke", "test", "--level", "unit", timeout=1200)
-    assert " passed" in said
-    said = machine.do("/srv/a clone/invoke", "test", "--level", "modules", timeout=1200)
     assert " passed" in said
