@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from boxwright import lab
 from boxwright.cli.console import say, say_aside, show_json, table
 from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.spec.inventory import Inventory
 
 MOST_HOSTS = 20
+#: Hosts of this inventory group are simulated; they are started before a verb visits them.
+GROUP = "lab"
 
 
 def up(*, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
@@ -32,6 +35,13 @@ def ensure(names: Sequence[str], *, rig: str = "", suite: str = "", as_json: boo
         own = {"rig": kept.rig, "suite": kept.suite} if kept else {}
         requests.append(lab.HostRequest(name=name, **{**own, **options}))
     lab.up(requests, report=say_aside if as_json else say)
+
+
+def ensure_simulated(inventory: Inventory, names: Sequence[str], *, as_json: bool = False) -> None:
+    """See that those of the named hosts run that the inventory says are simulated."""
+    simulated = [name for name in names if GROUP in inventory.groups(name)]
+    if simulated:
+        ensure(simulated, as_json=as_json)
 
 
 def status(*, as_json: bool = False) -> None:

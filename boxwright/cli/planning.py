@@ -14,7 +14,6 @@ from boxwright import facts as host_facts
 from boxwright.cli import drawing, lab
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table
-from boxwright.cli.provisioning import LAB_GROUP
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
@@ -60,9 +59,7 @@ def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str,
 def _plans_on_hosts(
     names: Sequence[str], inventory: Inventory, paths: Sequence[Path], *, as_json: bool
 ) -> dict[str, dict[str, Any]]:
-    simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
-    if simulated:
-        lab.ensure(simulated, as_json=as_json)
+    lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("plan.yml", names, paths, quiet=True)
     plans = {}
     for name in names:
@@ -93,9 +90,7 @@ def recorded(path: str) -> HostFacts:
 def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = False) -> None:
     """Read the facts of each host over one connection and show them."""
     inventory, names, paths = targets(hosts, inventories)
-    simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
-    if simulated:
-        lab.ensure(simulated, as_json=as_json)
+    lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("facts.yml", names, paths, quiet=True)
     found: dict[str, HostFacts] = {}
     for name in names:

@@ -16,8 +16,6 @@ from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED, EXIT_REFUSED
 from boxwright.spec.inventory import Inventory
 
-#: Hosts of this inventory group are simulated; they are started before they are provisioned.
-LAB_GROUP = "lab"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 
@@ -34,9 +32,7 @@ def provision(
     started = time.monotonic()
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
-    simulated = [name for name in names if LAB_GROUP in inventory.groups(name)]
-    if simulated:
-        lab.ensure(simulated, as_json=as_json)
+    lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
     summaries = {name: summary(name, report, inventory, inventories) for name in names}
     if as_json:
