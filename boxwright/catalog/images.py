@@ -73,6 +73,7 @@ class Images:
             return ImageInfo(reference, repository, tag, digest, moving=moving, **known)
         release = found.group("release")
         cuda, variant, problem = _cuda_of(rule, release, found.group("rest"))
+        problem = _unreleased(rule, release) or problem
         capability = _latest(rule["minimum_compute_capability"], release)
         return ImageInfo(
             reference,
@@ -139,6 +140,18 @@ def _within(release: str, entry: Mapping[str, Any]) -> bool:
     return reading.version(entry["since"]) <= at and (
         entry["until"] is None or at <= reading.version(entry["until"])
     )
+
+
+def _unreleased(rule: Mapping[str, Any], release: str) -> str | None:
+    """Why there is no such release, None where there is one, or may be one by now."""
+    known: Sequence[str] = rule.get("releases", ())
+    at = reading.version(release)
+    later = [one for one in known if reading.version(one) > at]
+    if release in known or not later:
+        return None
+    earlier = [one for one in known if reading.version(one) < at]
+    near = " and ".join([*earlier[-1:], later[0]])
+    return f"{rule['engine']} {release} was never released; the nearest are {near}"
 
 
 def _cuda_of(rule: Mapping[str, Any], release: str, rest: str) -> tuple[str | None, str | None, str | None]:

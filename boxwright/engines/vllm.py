@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from boxwright.catalog import Drafter, ModelEntry, OptionTable
 from boxwright.engines.command import MODEL_PATH, Command, OptionProblem
 from boxwright.engines.settings import Settings, newer
+from boxwright.engines.vllm_names import spelling
 from boxwright.engines.vllm_options import Checked, Checker, merged, unsafe
 from boxwright.spec.box import Deployment
 
@@ -172,11 +173,30 @@ def _extra(checker: Checker, request: Request) -> tuple[Checked, Checked]:
 
 
 def _take(options: dict[str, object], wanted: str) -> object:
-    name = next((name for name in options if str(name).lstrip("-").replace("_", "-") == wanted), None)
+    name = next((name for name in options if spelling(name) == wanted), None)
     return options.pop(name) if name is not None else None
 
 
 def backend(deployment: Deployment, env: Mapping[str, str]) -> str | None:
-    """The attention backend that a deployment names, by option or by variable."""
-    named = _take(dict(deployment.extra_args), "attention-backend") or env.get("VLLM_ATTENTION_BACKEND")
-    return str(named).upper() if named else None
+    """The attention backend that a deployment names: by the option, in attention-config, or by the "
+    "variable."""
+    for name, value in deployment.extra_args.items():
+        option, _, key = str(name).lstrip("-").partition(".")
+        option = spelling(option)
+        if option == "attention-config" and not key:
+            value = _mapping(value).get("backend")
+        elif option != "attention-backend" and (option, key) != ("attention-config", "backend"):
+            continue
+        if isinstance(value, str) and value:
+            return value.upper()
+    named = env.get("VLLM_ATTENTION_BACKEND")
+    return named.upper() if named else None
+
+
+def _mapping(value: object) -> Mapping[object, object]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, Mapping) else {}

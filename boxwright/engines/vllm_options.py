@@ -7,18 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
-from typing import Any
 
-from boxwright.catalog import OptionTable, reading
+from boxwright.catalog import OptionTable
 from boxwright.catalog.options import Option
 from boxwright.engines.command import OptionProblem
+from boxwright.engines.secrets import secret_value
+from boxwright.engines.vllm_names import PLUGINS, notes, spelling, unknown_name
+from boxwright.engines.vllm_variables import variable_problem
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _HUMAN = re.compile(r"-?\d+(\.\d+)?\s*[kKmMgGtT]?i?[bB]?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
-
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -28,13 +26,6 @@ def unsafe(text: str) -> str | None:
     if text.startswith("-") and not _NUMBER.fullmatch(text):
         return "would be taken for an option, since it begins with a dash"
     return "has control characters in it" if _CONTROL.search(text) else None
-
-
-@cache
-def notes() -> Mapping[str, Any]:
-    """Ways out, and which keys of a deployment write which options."""
-    found: Mapping[str, Any] = reading.yaml_file("vllm_notes.yml")
-    return found
 
 
 @dataclass
@@ -57,44 +48,56 @@ class Checker:
     def options(self, given: Mapping[str, object]) -> Checked:
         """The arguments of extra_args."""
         checked = Checked()
+        seen: set[str] = set()
+        plugins = {spelling(name) for name in given} & set(PLUGINS.values())
         for raw, value in given.items():
             path = f"extra_args.{raw}"
             head, dot, key = str(raw).lstrip("-").partition(".")
             base = head.replace("_", "-")
-            name = base + dot + key
-            problem = self._unusable(base, path)
+            option, problem = self._option(base, value, path)
             if problem:
                 checked.problems.append(problem)
-                continue
-            option = self.table.option(base, self.release)
             if option is None:
-                problem = self._absent(base, path)
-                if problem.sure:
-                    checked.problems.append(problem)
-                    continue
+                continue
+            name = (base if option.is_switch else option.name) + dot + key
+            identity = option.name + dot + key
+            if identity in seen:
+                checked.problems.append(_twice(name, path))
+                continue
+            seen.add(identity)
+            words, problem = self._argument(name, option, value, path)
+            if problem is None and PLUGINS.get(option.name) not in plugins and isinstance(value, str):
+                problem = unknown_name(self.table, self.release, self.exact, name, value, path)
+            if problem:
                 checked.problems.append(problem)
-                option = Option(base, "optional str", None, None, many=True)
-            if not option.is_switch and base != option.name:
-                name = option.name + name.removeprefix(base)
-            found = self._argument(name, option, value, path)
-            if isinstance(found, OptionProblem):
-                checked.problems.append(found)
-            else:
-                checked.argv += found
+            if problem is None or not problem.sure:
+                checked.argv += words
         return checked
 
     def variables(self, given: Mapping[str, str]) -> Checked:
         """The environment that a deployment names."""
         checked = Checked()
         for name, value in given.items():
-            problem = self._variable(str(name), str(value))
+            problem = variable_problem(self.table, self.release, self.exact, str(name), str(value))
             if problem:
                 checked.problems.append(problem)
             if problem is None or not problem.sure:
                 checked.env[str(name)] = str(value)
         return checked
 
-    def _unusable(self, name: str, path: str) -> OptionProblem | None:
+    def _option(self, name: str, value: object, path: str) -> tuple[Option | None, OptionProblem | None]:
+        """The option to write, None for one that may not be, and what is wrong with naming it."""
+        problem = self._unusable(name, value, path)
+        if problem:
+            return None, problem
+        option = self.table.option(name, self.release)
+        if option:
+            return option, None
+        problem = self._absent(name, path)
+        # Of a release that was not read it is not sure: the option is written, the advice stays.
+        return (None if problem.sure else Option(name, "optional str", None, None, many=True)), problem
+
+    def _unusable(self, name: str, value: object, path: str) -> OptionProblem | None:
         declared = notes()["declared"]
         canonical = self.table.canonical(name, self.release) or name
         key = declared.get(canonical) or declared.get(name.removeprefix("no-"))
@@ -104,6 +107,13 @@ class Checker:
                 path,
                 f"the option {name} is written by the plan, from the deployment's {key}",
                 (f"set {key} instead",),
+            )
+        if secret_value(value):
+            return OptionProblem(
+                "secret-in-options",
+                path,
+                f"the value of {name} looks like a secret: it would stand in the unit and in `ps`",
+                ("api_key: … for the endpoint's key", "box_hub: {token: …} for the hub's"),
             )
         return None
 
@@ -139,36 +149,39 @@ class Checker:
             sure=self.exact,
         )
 
-    def _argument(self, name: str, option: Option, value: object, path: str) -> list[str] | OptionProblem:
-        flag = f"--{name}"
+    def _argument(
+        self, name: str, option: Option, value: object, path: str
+    ) -> tuple[list[str], OptionProblem | None]:
+        """The words of an option, and what is wrong with its value."""
         if value is None:
-            return []
+            return [], None
         if option.is_switch:
             return self._switch(name, option, value, path)
         if isinstance(value, bool):
-            return _wrong(path, name, "takes a value, not true or false", option)
+            return [], _wrong(path, name, "takes a value, not true or false", option)
         if isinstance(value, (list, tuple)) and option.many:
             texts = [_plain(one) for one in value]
         elif isinstance(value, (Mapping, list, tuple)):
             if not _is_json(option):
-                return _wrong(path, name, "takes one plain value", option)
+                return [], _wrong(path, name, "takes one plain value", option)
             texts = [_dump(value)]
         else:
             texts = [_plain(value)]
-        for text in texts:
-            problem = self._value(name, option, text, path)
-            if problem:
-                return problem
-        return [flag, *texts] if texts else []
+        problem = next(
+            (problem for text in texts if (problem := self._value(name, option, text, path))), None
+        )
+        return [f"--{name}", *texts] if texts else [], problem
 
-    def _switch(self, name: str, option: Option, value: object, path: str) -> list[str] | OptionProblem:
+    def _switch(
+        self, name: str, option: Option, value: object, path: str
+    ) -> tuple[list[str], OptionProblem | None]:
         if not isinstance(value, bool):
-            return _wrong(path, name, "is switched on and off by true and false", option)
+            return [], _wrong(path, name, "is switched on and off by true and false", option)
         if value:
-            return [f"--{name}"]
+            return [f"--{name}"], None
         if name != option.name or option.negation is None:
-            return []
-        return [f"--{option.negation}"]
+            return [], None
+        return [f"--{option.negation}"], None
 
     def _value(self, name: str, option: Option, text: str, path: str) -> OptionProblem | None:
         harm = unsafe(text)
@@ -193,52 +206,11 @@ class Checker:
             return _wrong(path, name, "takes JSON, or a mapping", option)
         return None
 
-    def _variable(self, name: str, value: str) -> OptionProblem | None:
-        path = f"env.{name}"
-        if not _VARIABLE.fullmatch(name):
-            return OptionProblem(
-                "variable-name",
-                path,
-                f"{name[:60]!r} is no name of an environment variable",
-                ("letters, digits and underscores, no digit first",),
-            )
-        if _CONTROL.search(value):
-            return OptionProblem(
-                "variable-name",
-                path,
-                f"the value of {name} has control characters in it",
-                ("write it on one line",),
-            )
-        if _SECRET.search(name.upper()):
-            return OptionProblem(
-                "secret-in-environment",
-                path,
-                f"{name} would be a secret in the unit and in `docker inspect`",
-                ("api_key: … for the endpoint's key", "box_hub: {token: …} for the hub's"),
-            )
-        if not name.startswith("VLLM_"):
-            return None
-        have = self.table.known("env_vars", name)
-        ways = tuple(notes()["environment"].get(name, ()))
-        if not have:
-            return OptionProblem(
-                "variable-unknown",
-                path,
-                f"no release of vLLM that was read knows {name}: it would be ignored without a word",
-                ways or ("leave it out",),
-                sure=False,
-            )
-        if self.release not in have:
-            late = self.table.releases.index(have[-1]) < self.table.releases.index(self.release)
-            when = f"until {have[-1]}" if late else f"since {have[0]}"
-            return OptionProblem(
-                "variable-removed" if late else "variable-not-yet",
-                path,
-                f"vLLM read {name} {when}; {self.release} ignores it without a word",
-                ways or ("leave it out",),
-                sure=self.exact,
-            )
-        return None
+
+def _twice(name: str, path: str) -> OptionProblem:
+    return OptionProblem(
+        "option-value", path, f"the option {name} is named twice, by two spellings", ("name it once",)
+    )
 
 
 def _wrong(path: str, name: str, what: str, option: Option) -> OptionProblem:

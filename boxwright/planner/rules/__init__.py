@@ -16,6 +16,7 @@ from boxwright.planner.rules import (  # noqa: F401  # importing them registers 
     memory,
     model,
     network,
+    occupancy,
     options,
     parallelism,
     quantize,

@@ -130,17 +130,19 @@ def memory_too_small(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
             )
 
 
-@host_advice(
-    "little-memory",
-    source="vLLM 0.32 measured: 0.55 + 0.5 GB of processes, 1.6 GB and pinned buffers a worker",
-)
+#: Bytes of main memory for a card in use: vLLM 0.32 measured 0.55 + 0.5 GB of processes, 1.6 GB and pinned
+#: buffers a worker.
+RANK_MEMORY = 6 << 30
+
+
+@host_advice("little-memory", source="boxwright/planner/rules/disk.py")
 def little_memory(host: Host, cases: Sequence[Case]) -> Note | None:
     """An engine keeps about 6 GiB of main memory for each card, and reads weights faster when they stay
     cached.
     """
     total = host.facts.memory.total
     ranks = sum(case.settings.tensor_parallel * case.settings.pipeline_parallel for case in cases)
-    if not total or not ranks or total >= 6 * ranks << 30:
+    if not total or not ranks or total >= ranks * RANK_MEMORY:
         return None
     return note(
         f"{gib(total)} of main memory is little for {ranks} engine process{'' if ranks == 1 else 'es'}",

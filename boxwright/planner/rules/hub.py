@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, gate, note
 from boxwright.planner.rules.words import shown
@@ -12,6 +14,19 @@ SOURCE = "https://huggingface.co/docs/hub/models-gated"
 def _failed(case: Case, *errors: str) -> bool:
     answer = case.model.error
     return case.model.problem == "hub" and answer is not None and answer.error in errors
+
+
+def _catalogued(case: Case) -> list[str]:
+    """The catalog's models of the same family as a repository's name says: Qwen/Qwen3.8-27B-AWQ is none, and
+    qwen3.8-27b-awq is what there is.
+    """
+    if case.model.entry or not case.model.repo:
+        return []
+    wanted = case.model.repo.rpartition("/")[2].lower()
+    known = {identity: identity for identity in case.host.catalog.models}
+    known |= {one.repo.rpartition("/")[2].lower(): one.id for one in case.host.catalog.models.values()}
+    like = get_close_matches(wanted, known, 1, 0.8)
+    return [f"model: {known[like[0]]} ({case.host.catalog.models[known[like[0]]].repo})"] if like else []
 
 
 @gate("hub-unreachable", source="https://github.com/vllm-project/vllm/issues/9255")
@@ -46,6 +61,7 @@ def unauthorized(case: Case) -> Note | None:
     return note(
         f"the hub does not show {shown(case.model.repo)} to {'this token' if token else 'anybody'} (401); "
         "it answers the same for a repository that does not exist",
+        *_catalogued(case),
         "see that the repository's name is right",
         way,
         at="model",
@@ -72,6 +88,7 @@ def not_found(case: Case) -> Note | None:
         return None
     return note(
         f"the hub has no {shown(case.deployment.model)}: {case.model.detail}",
+        *_catalogued(case),
         "see that repository and revision are spelt right",
         at="model",
     )
@@ -84,6 +101,7 @@ def unknown_offline(case: Case) -> Note | None:
         return None
     return note(
         f"nothing is known of {shown(case.model.name)} without asking the hub",
+        *_catalogued(case),
         "plan on the host instead of offline",
         "use a model of the catalog",
         at="model",

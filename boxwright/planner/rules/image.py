@@ -43,13 +43,17 @@ def needs_newer_driver(case: Case) -> Note | None:
 
 @gate("image-tag-unpublished", source=TAGS)
 def tag_unpublished(case: Case) -> Note | None:
-    """Tags with another CUDA version exist for some releases only: `-cu129` from 0.20 to 0.32."""
-    if not case.image.problem or (case.image_facts and not case.image_facts.error):
+    """Some tags were never published: of releases that were skipped (0.26.1, 0.27.2), and with another CUDA
+    version
+    than the plain tag's, `-cu129` from 0.20 to 0.32.
+    """
+    seen = case.image_facts
+    if not case.image.problem or (seen and (seen.present or not seen.error)):
         return None
     return note(
         f"{case.deployment.image}: {case.image.problem}",
-        "use the plain tag of the release",
-        "a release that has it",
+        "image: … of a release that has the tag",
+        *([f"image: {case.image.repository}:v{case.image.release}"] if case.image.variant else []),
         at="image",
     )
 
@@ -58,7 +62,7 @@ def tag_unpublished(case: Case) -> Note | None:
 def not_found(case: Case) -> Note | None:
     """The registry was asked and has no image of this name, or none for the host's processor."""
     seen = case.image_facts
-    if seen is None or seen.present or seen.error != "not-found":
+    if seen is None or seen.present or seen.error != "not-found" or case.image.problem:
         return None
     return note(
         f"the registry has no {case.deployment.image}: {seen.detail}",

@@ -10,7 +10,13 @@ FIELD_REPORT = "https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/attent
 
 
 def _eight_bits(case: Case) -> bool:
-    return case.settings.kv_format.startswith("fp8")
+    """Whether the cache has 8-bit floats: as declared, or as the checkpoint says where that is left to it."""
+    settings = case.settings
+    return settings.kv_format.startswith("fp8") or (settings.kv_format == "auto" and settings.kv_bytes == 1)
+
+
+#: Head sizes for which FLASHINFER has kernels.
+FLASHINFER_HEADS = (64, 128, 256, 512)
 
 
 def _least(case: Case) -> tuple[int, ...] | None:
@@ -62,6 +68,46 @@ def fp8_with_triton(case: Case) -> Note | None:
     )
 
 
+@gate("fp8-kv-without-kernel", source="https://github.com/vllm-project/vllm/issues/26431")
+def fp8_without_kernel(case: Case) -> Note | None:
+    """Before compute capability 8.9 an 8-bit KV cache is only stored, and FLASHINFER alone reads it.
+
+    It has kernels for heads of 64, 128, 256 and 512 numbers, on cards from 8.0 on. For others the engine
+    falls to Triton and ends in "type fp8e4nv not supported in this architecture".
+    """
+    least, architecture = _least(case), case.architecture
+    if not _eight_bits(case) or least is None or least >= (8, 9) or architecture is None:
+        return None
+    size = architecture.attention.head_dim
+    if least >= (8, 0) and size in FLASHINFER_HEADS:
+        return None
+    why = f"heads of {size} numbers" if least >= (8, 0) else f"{case.cards[0].title}"
+    return note(
+        f"no kernel reads an fp8 KV cache for {why} on a card of compute capability "
+        f"{'.'.join(map(str, least))}",
+        "kv_cache: bf16, with half the tokens",
+        at="kv_cache",
+    )
+
+
+@gate(
+    "fp8-e5m2-with-fp8-weights",
+    source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/model_executor/layers/attention/attention.py",
+)
+def e5m2_with_fp8(case: Case) -> Note | None:
+    """vLLM refuses an fp8_e5m2 cache beside 8-bit weights: "fp8_e5m2 kv-cache is not supported with fp8
+    checkpoints".
+    """
+    method = case.model.quantization.method or ""
+    if case.settings.kv_format != "fp8_e5m2" or not method.startswith("fp8"):
+        return None
+    return note(
+        f"kv_cache fp8_e5m2 cannot be used with {case.model.name}, whose weights are fp8",
+        "kv_cache: fp8",
+        at="kv_cache",
+    )
+
+
 @gate("nvfp4-kv-needs-blackwell", source="https://github.com/vllm-project/vllm/issues/43562")
 def nvfp4_needs_blackwell(case: Case) -> Note | None:
     """A 4-bit KV cache is read by kernels of data-centre Blackwell; GeForce Blackwell crashes with stock
@@ -108,5 +154,6 @@ def size_unknown(case: Case) -> Note | None:
         return None
     return note(
         f"the tokens that a {case.settings.kv_format} cache holds are an estimate by its nominal bits",
+        "kv_cache: fp8 or bf16, whose tokens are known exactly",
         at="kv_cache",
     )

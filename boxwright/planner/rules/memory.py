@@ -159,8 +159,12 @@ def utilization_leaves_no_room(case: Case) -> Note | None:
     safe = SAFE_SHARE_HYBRID if architecture.is_hybrid else SAFE_SHARE
     if share <= safe:
         return None
+    smallest = min((card.usable_bytes for card in case.cards if card.usable_bytes), default=0)
+    room = f"{gib((1 - share) * smallest)}" if smallest else "no room"
     return note(
-        f"gpu_memory_utilization {share:g} leaves no room for the peak of the first long prompt",
+        f"gpu_memory_utilization {share:g} leaves {room} for the peak of the first long prompt, which "
+        f"takes up to "
+        f"{'2.9 GiB' if architecture.is_hybrid else '1.5 GiB'}",
         "gpu_memory_utilization: 0.9",
         "kv_cache_memory_bytes: … for a size that was seen to work",
         at="gpu_memory_utilization",
@@ -180,17 +184,22 @@ def utilization_out_of_range(case: Case) -> Note | None:
     )
 
 
-@advice("card-in-use", source="https://github.com/vllm-project/vllm/issues/20305")
-def card_in_use(case: Case) -> Note | None:
-    """The engine refuses to start when other programs hold memory that its share counts on."""
-    if any(release.current for release in case.host.facts.releases):
+@advice("graphs-may-not-fit", source="https://github.com/vllm-project/recipes/pull/810")
+def graphs_may_not_fit(case: Case) -> Note | None:
+    """Where weights fill nearly all of a card, capturing CUDA graphs runs out of memory after everything
+    else went well; another share changes nothing.
+
+    Qwen3.8-27B in 4-bit floating point on one RTX 5090 needs enforce-eager in the form of 24.6 GiB.
+    """
+    ledger = case.ledger
+    if ledger is None or case.settings.eager or ledger.short or ledger.pinned:
         return None
-    busy = [card for card in case.cards if (card.card.memory_used_mib or 0) > 512]
-    if not busy:
+    if ledger.pool.low > 0 or ledger.pool.high <= 0:
         return None
     return note(
-        f"card {busy[0].index} has {busy[0].card.memory_used_mib} MiB in use already",
-        "end what uses it (nvidia-smi names it)",
-        "a smaller gpu_memory_utilization",
-        at="gpus",
+        f"weights take {gib(ledger.weights)} of {gib(ledger.budget)}: capturing CUDA graphs may run out "
+        f"of memory",
+        "extra_args: {enforce-eager: true} (decodes more slowly)",
+        *_smaller_forms(case),
+        at="model",
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from boxwright.catalog import reading
+from boxwright.engines.vllm_names import notes
+from boxwright.planner import yarn
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.words import listed, shown
@@ -61,22 +64,31 @@ def engine_older_than_model(case: Case) -> Note | None:
     """A release of the engine knows the architectures that existed when it was made; a newer one fails at
     loading.
 
-    Field report 000 named vLLM 0.9 for Qwen3.8, whose architecture is in vLLM since 0.17.1.
+    Field report 000 named vLLM 0.9 for Qwen3.8, whose architecture is in vLLM since 0.17.1. Of a model
+    outside the catalog the class that its config.json names is looked up.
     """
-    entry, release = case.model.entry, case.image.release
-    since = entry.since.get(case.image.engine or "vllm") if entry else None
-    if (
-        entry is None
-        or since is None
-        or release is None
-        or reading.version(release) >= reading.version(since)
-    ):
+    release, engine = case.image.release, case.image.engine or "vllm"
+    since = _since(case, engine)
+    if since is None or release is None or reading.version(release) >= reading.version(since):
         return None
+    entry, architecture = case.model.entry, case.architecture
+    what = entry.title if entry else f"{case.model.name} ({architecture.name if architecture else ''})"
     return note(
-        f"{entry.title} needs {case.image.engine} {since} or newer; the image has {release}",
+        f"{what} needs {engine} {since} or newer; the image has {release}",
         f"image: {case.image.repository}:v{since} or newer",
         at="image",
     )
+
+
+def _since(case: Case, engine: str) -> str | None:
+    """The first release of an engine that knows the model's architecture, None where that is not known."""
+    entry, architecture = case.model.entry, case.architecture
+    if entry:
+        return entry.since.get(engine)
+    if architecture is None or engine != "vllm":
+        return None
+    classes: Mapping[str, str] = notes()["architectures"]
+    return classes.get(architecture.name)
 
 
 @gate("context-beyond-model", source="https://docs.vllm.ai/en/latest/configuration/engine_args.html")
@@ -86,13 +98,27 @@ def context_beyond_model(case: Case) -> Note | None:
     YaRN stretches the positions: more context, somewhat worse answers at every length.
     """
     architecture, context = case.architecture, case.settings.context
-    if architecture is None or context is None or context <= architecture.context or _stretched(case):
+    if architecture is None or context is None or context <= architecture.context:
         return None
+    stretch = yarn.declared(case.deployment)
+    if stretch is not None or architecture.scaled:
+        limit = stretch.limit(architecture.context) if stretch else None
+        # A stretch without a factor, or one in the checkpoint's own config, is for the engine to judge.
+        if stretch is None or limit is None or context <= limit:
+            return None
+        return note(
+            f"context {context:,} is more than the {limit:,} tokens that YaRN's factor {stretch.factor:g} "
+            f"gives",
+            f"context: {limit}",
+            f"factor: {-(-context // (stretch.original or architecture.context))} in hf-overrides",
+            at="context",
+        )
     return note(
         f"context {context:,} is more than the {architecture.context:,} tokens that {case.model.name} has",
         f"context: {architecture.context}",
-        "stretch it with YaRN: extra_args: {hf-overrides: {rope_parameters: {rope_type: yarn, factor: …, "
-        f"original_max_position_embeddings: {architecture.context}}}}}}}",
+        "stretch it with YaRN: extra_args: {hf-overrides: {rope_parameters: {rope_type: yarn, factor: "
+        f"{-(-context // architecture.context)}, original_max_position_embeddings: "
+        f"{architecture.context}}}}}}}",
         at="context",
     )
 
@@ -101,7 +127,9 @@ def context_beyond_model(case: Case) -> Note | None:
 def yarn_below_native(case: Case) -> Note | None:
     """Stretched positions cost quality at every length; below the native context they buy nothing."""
     architecture, context = case.architecture, case.settings.context
-    if architecture is None or context is None or context > architecture.context or not _stretched(case):
+    if architecture is None or context is None or context > architecture.context:
+        return None
+    if yarn.declared(case.deployment) is None:
         return None
     return note(
         f"YaRN is declared, but {context:,} tokens are within the native {architecture.context:,}",
@@ -124,8 +152,3 @@ def size_estimated(case: Case) -> Note | None:
         "plan on the host, where the hub is asked",
         at="model",
     )
-
-
-def _stretched(case: Case) -> bool:
-    text = str({str(name): value for name, value in case.deployment.extra_args.items()}).lower()
-    return bool(case.architecture and case.architecture.scaled) or "yarn" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 
+from boxwright.engines.vllm_names import spelling
 from boxwright.planner.case import Case, Host
 from boxwright.planner.rules.registry import Note, advice, gate, host_gate, note
 from boxwright.planner.rules.words import shown
@@ -91,6 +92,26 @@ def address_not_on_host(case: Case) -> Note | None:
     return note(
         f"the host has no address {shown(bind)}; it has {', '.join(addresses)}",
         f"bind: {addresses[0]}",
+        "bind: 127.0.0.1",
+        at="bind",
+    )
+
+
+@gate("endpoint-without-key", source="https://github.com/OWASP/CheatSheetSeries/pull/2020")
+def without_key(case: Case) -> Note | None:
+    """An endpoint that others reach asks for a key: the declared one, or one that the box makes and keeps.
+
+    A declaration that would switch it off is refused wherever it listens beyond the host.
+    """
+    if _is_loopback(case.deployment.bind):
+        return None
+    given = {spelling(name): value for name, value in case.deployment.extra_args.items()}
+    off = "api-key" in given and given["api-key"] in ("", None, False, [], ())
+    if not off and case.deployment.env.get("VLLM_API_KEY", "x") != "":
+        return None
+    return note(
+        f"the key is switched off, and {shown(case.deployment.bind)} is reached from beyond the host",
+        "leave it out: the box makes a key (invoke key --host …)",
         "bind: 127.0.0.1",
         at="bind",
     )

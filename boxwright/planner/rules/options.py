@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from boxwright.planner.case import Case
-from boxwright.planner.rules.registry import ADVICE, GATE, Note, add_rule, advice, note
+from boxwright.planner.rules.registry import GATE, Note, add_rule, advice, gate, note
 
-MANIFEST = "boxwright/catalog/data/vllm.json (each release's own parser)"
+#: Each release's own parser, read.
+MANIFEST = "boxwright/catalog/data/vllm.json"
 
 #: Kind of problem -> its story. The problems are found when the command is written.
 STORIES = {
@@ -41,7 +42,12 @@ STORIES = {
     "variable-not-yet": (MANIFEST, "The engine ignores variables of later releases without a word."),
     "variable-unknown": (
         MANIFEST,
-        "A variable that begins with VLLM_ and is known to no release is ignored.",
+        "A variable that begins with VLLM_ and is read by no release is ignored: the setting is lost.",
+    ),
+    "variable-is-declared": (
+        "boxwright/catalog/data/vllm_notes.yml",
+        "Cards, port and hub are decided by the plan, which counts with them; a variable would decide "
+        "otherwise behind its back.",
     ),
     "variable-name": (
         "https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html",
@@ -49,13 +55,14 @@ STORIES = {
     ),
     "secret-in-environment": (
         "https://docs.docker.com/reference/cli/docker/inspect/",
-        "A container's environment is shown by `docker inspect` and kept in the unit: secrets go into files.",
+        "A container's environment is shown by `docker inspect` and kept in the unit: secrets go into files."
+        "\n\nNames that say so are refused, and values in the form of a token under any name.",
+    ),
+    "secret-in-options": (
+        "https://man7.org/linux/man-pages/man1/ps.1.html",
+        "A program's arguments are shown by `ps` to everybody on the host, and kept in the unit.",
     ),
 }
-
-
-#: Problems that never stop a plan.
-ONLY_ADVICE = ("variable-unknown",)
 
 
 def _finder(rule: str) -> Callable[[Case], Iterator[Note]]:
@@ -68,7 +75,7 @@ def _finder(rule: str) -> Callable[[Case], Iterator[Note]]:
 
 
 for _rule, (_source, _story) in STORIES.items():
-    add_rule(_rule, ADVICE if _rule in ONLY_ADVICE else GATE, _source, _story, _finder(_rule))
+    add_rule(_rule, GATE, _source, _story, _finder(_rule))
 
 
 @advice(
@@ -87,4 +94,23 @@ def code_from_checkpoint(case: Case) -> Note | None:
         f"trust-remote-code is not needed for {case.model.name}, and lets code from the hub run",
         "leave it out",
         at="extra_args.trust-remote-code",
+    )
+
+
+@gate(
+    "tool-choice-without-parser",
+    source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/entrypoints/openai/cli_args.py",
+)
+def tool_choice_without_parser(case: Case) -> Note | None:
+    """Automatic tool choice needs the parser of the model's calls: "--enable-auto-tool-choice requires
+    --tool-call-parser".
+    """
+    argv = case.command.argv
+    if "--enable-auto-tool-choice" not in argv or "--tool-call-parser" in argv:
+        return None
+    return note(
+        f"enable-auto-tool-choice is on, and no tool-call-parser is known for {case.model.name}",
+        "extra_args: {tool-call-parser: …} as the model's card says",
+        "leave enable-auto-tool-choice out",
+        at="extra_args.enable-auto-tool-choice",
     )

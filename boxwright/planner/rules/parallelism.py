@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from boxwright.engines.vllm_names import spelling
+from boxwright.planner.cards import PlannedCard
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.settings import divides
 
+#: 10^9 bytes a second and lane, one way, after encoding: PCIe generation -> bandwidth (PCI-SIG).
+LANE_GB_S = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
+#: Below these a link slows the reading of prompts clearly: eight lanes of generation 3 have 7.9.
+ENOUGH_GB_S, ENOUGH_LANES = 7.8, 8
 HEADS = "https://github.com/vllm-project/vllm/issues/596"
 
 
@@ -123,22 +129,82 @@ def peer_to_peer_off(case: Case) -> Note | None:
     )
 
 
+@advice("peer-to-peer-on", source="https://github.com/NVIDIA/nccl/issues/1637")
+def peer_to_peer_on(case: Case) -> Note | None:
+    """GeForce cards on PCIe copy to each other only with a patched driver; where they seem to and cannot, the
+    engine hangs at NCCL's start or answers nonsense. No GeForce after the RTX 3090 has NVLink.
+    """
+    cards, deployment = case.cards, case.deployment
+    linked = any(word.startswith("NV") for card in cards for word in card.card.topology)
+    asked = deployment.env.get("NCCL_P2P_DISABLE") == "0" or any(
+        spelling(name) == "disable-custom-all-reduce" and value is False
+        for name, value in deployment.extra_args.items()
+    )
+    if case.settings.tensor_parallel == 1 or case.peer_to_peer or linked or not asked:
+        return None
+    return note(
+        f"copies between cards are switched on, and {cards[0].title} cards on PCIe rarely can: the engine "
+        f"may hang "
+        "at its start",
+        "leave NCCL_P2P_DISABLE out: copies go through main memory",
+        "keep it once a transfer test passes",
+        at="env" if "NCCL_P2P_DISABLE" in deployment.env else "extra_args",
+    )
+
+
 @advice("narrow-slot", source="https://github.com/noonghunna/club-3090/issues/178")
 def narrow_slot(case: Case) -> Note | None:
     """A card in a slot of few lanes decodes nearly as fast, and reads long prompts slowly when cards share a
     model.
+
+    Slots of the chipset have four lanes. `nvidia-smi topo -m` does not show lanes; the link's width does.
     """
     if case.settings.tensor_parallel == 1:
         return None
-    narrow = [card for card in case.cards if card.card.link.width and card.card.link.width < 8]
+    narrow = [card for card in case.cards if _is_narrow(card)]
     if not narrow:
         return None
-    places = ", ".join(f"card {card.index}: x{card.card.link.width}" for card in narrow)
+    places = ", ".join(
+        f"card {card.index}: x{card.card.link.width}, {_gigabytes(card):.1f} GB/s" for card in narrow
+    )
     return note(
         f"{places}: prompts will be read slowly, since every layer's result crosses this link",
         "use a slot that is wired to the processor with 8 lanes or more",
         at="gpus",
     )
+
+
+def _is_narrow(card: PlannedCard) -> bool:
+    width = card.card.link.width or 0
+    return width > 0 and (width < ENOUGH_LANES or _gigabytes(card) < ENOUGH_GB_S)
+
+
+def _gigabytes(card: PlannedCard) -> float:
+    """Bandwidth of a card's link, one way: the width as it is, the generation at its best (it falls at "
+    "idle)."""
+    link = card.card.link
+    generation = link.max_generation or (card.kind.pcie_generation if card.kind else None) or 3
+    return (link.width or 0) * LANE_GB_S.get(generation, 1.0)
+
+
+@advice("cards-far-apart", source="https://docs.nvidia.com/deploy/nvidia-smi/index.html")
+def far_apart(case: Case) -> Note | None:
+    """Cards at two processors reach each other through the link between the processors (SYS in
+    `nvidia-smi topo -m`), and every layer's result takes that way.
+    """
+    if case.settings.tensor_parallel == 1:
+        return None
+    used = {card.index for card in case.cards}
+    for card in case.cards:
+        for other, word in enumerate(card.card.topology):
+            if word == "SYS" and other in used and other != card.index:
+                return note(
+                    f"cards {card.index} and {other} are at two processors (SYS in nvidia-smi topo -m)",
+                    "gpus: […] of one processor, where the model fits them",
+                    "move a card to a slot of the other's processor",
+                    at="gpus",
+                )
+    return None
 
 
 @advice("mixed-cards", source="https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html")

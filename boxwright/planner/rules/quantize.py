@@ -93,11 +93,20 @@ def _widths(architecture: Architecture) -> tuple[int, ...]:
 
 @advice("autoawq-is-retired", source="https://github.com/casper-hansen/AutoAWQ")
 def retired(case: Case) -> Note | None:
-    """AutoAWQ is "officially deprecated and will no longer be maintained"; a ready checkpoint beats it."""
-    ready = _ready_forms(case)
-    if case.deployment.quantize is None or not ready:
+    """AutoAWQ is "officially deprecated and will no longer be maintained" since May 2025; its last release
+    works with Torch 2.6.0 and Transformers 4.51.3, which Boxwright installs apart. A ready checkpoint beats
+    it.
+    """
+    wanted = case.deployment.quantize
+    if wanted is None or wanted.method != "autoawq":
         return None
-    return note("a 4-bit checkpoint of this model is published already", *ready, at="quantize")
+    ready = _ready_forms(case)
+    return note(
+        "AutoAWQ is not maintained any more"
+        + ("; a 4-bit checkpoint of this model is published already" if ready else ""),
+        *(ready or ["a checkpoint made with llm-compressor, where one is published"]),
+        at="quantize",
+    )
 
 
 @gate(
