@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from boxwright.catalog import Catalog, ModelEntry
-from boxwright.catalog.architecture import Architecture, UnreadableConfig, from_config
+from boxwright.catalog.architecture import Architecture
+from boxwright.catalog.config_values import UnreadableConfig
+from boxwright.catalog.model_config import from_config
 from boxwright.facts.model import File, HostFacts, ModelFiles, TensorGroup
 from boxwright.spec.box import Box, Deployment, Quantize
 

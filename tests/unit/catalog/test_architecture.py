@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxwright import catalog
-from boxwright.catalog.architecture import Architecture, UnreadableConfig, from_config
+from boxwright.catalog.architecture import Architecture
+from boxwright.catalog.model_config import UnreadableConfig, from_config
 
 HYBRID = {
     "architectures": ["Qwen3_5ForConditionalGeneration"],
