@@ -9,7 +9,6 @@ at_most}.
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,60 +16,22 @@ import pytest
 import yaml
 
 from boxwright import catalog, planner
-from boxwright.facts import HostFacts
 from boxwright.planner import rules
 from boxwright.spec.box import box_from_variables
 
 CATALOG = catalog.load()
 
 
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    merged = copy.deepcopy(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if both else copy.deepcopy(value)
-    return merged
-
-
 def load() -> list[Any]:
-    """Every case of every file, with its bases filled in."""
+    """Every case of every file, with the file's bases."""
     found = []
     for file in sorted((Path(__file__).parent / "cases").glob("*.yml")):
         document = yaml.safe_load(file.read_text())
         for case in document["cases"]:
-            spec = dict(case["spec"])
-            base = document.get("bases", {}).get(spec.pop("base", None), {})
-            deployment = spec.pop("deployment", None)
-            merged = _merge(base, spec)
-            if deployment is not None:
-                merged["box_deployments"] = [_merge((base.get("box_deployments") or [{}])[0], deployment)]
-            found.append(pytest.param(dict(case, spec=merged), id=f"{file.stem}: {case['name']}"))
+            found.append(
+                pytest.param(dict(case, bases=document.get("bases", {})), id=f"{file.stem}: {case['name']}")
+            )
     return found
-
-
-def facts_of(box: Any, changes: dict[str, Any] | None) -> HostFacts:
-    offline = planner.offline_facts(box, CATALOG)
-    if changes is None:
-        return offline
-    plain = dict(offline.to_json(), recorded=True)
-    plain["os"] = {
-        "id": "debian",
-        "version_id": "13",
-        "codename": "trixie",
-        "architecture": "x86_64",
-        "kernel": "6.12",
-    }
-    for key, value in changes.items():
-        if key == "cards":
-            plain["cards"] = [
-                _merge(plain["cards"][n] if n < len(plain["cards"]) else {}, one)
-                for n, one in enumerate(value)
-            ]
-        elif isinstance(value, dict) and isinstance(plain.get(key), dict):
-            plain[key] = _merge(plain[key], value)
-        else:
-            plain[key] = value
-    return HostFacts.from_json(plain)
 
 
 def _at(plain: Any, path: str) -> Any:
@@ -80,8 +41,8 @@ def _at(plain: Any, path: str) -> Any:
 
 
 @pytest.mark.parametrize("case", load())
-def test_case(case):
-    box = box_from_variables("box1", case["spec"])
+def test_case(case, variables, facts_of):
+    box = box_from_variables("box1", variables(case["bases"], case["spec"]))
     made = planner.plan(box, facts_of(box, case.get("facts")), CATALOG)
     plain, expect = made.to_json(), case["expect"]
     gates = [found.id for found in made.gates]
