@@ -9,7 +9,6 @@ from typing import Any
 
 from boxwright.cli.console import WIDTH, say, table
 from boxwright.facts import HostFacts
-from boxwright.spec.inventory import Inventory
 
 GIB, MIB = 1024**3, 1024**2
 BAR_CELLS = 60
@@ -20,14 +19,14 @@ def gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB" if size >= GIB / 10 else f"{size / MIB:.0f} MiB"
 
 
-def draw_plan(name: str, plan: Mapping[str, Any], inventory: Inventory) -> None:
+def draw_plan(name: str, plan: Mapping[str, Any]) -> None:
     """Print what refuses it, what to know, each deployment's memory and command, and what would change."""
     verdict = "refused" if plan["gates"] else "will work"
     say(f"{name}: {verdict}")
     for kind in ("gates", "advice"):
         for finding in plan[kind]:
             say()
-            draw_finding(name, finding, inventory, refuses=kind == "gates")
+            draw_finding(finding, refuses=kind == "gates")
     for deployment in plan["deployments"]:
         say()
         draw_deployment(deployment)
@@ -40,9 +39,9 @@ def draw_plan(name: str, plan: Mapping[str, Any], inventory: Inventory) -> None:
         say("changes: none")
 
 
-def draw_finding(name: str, finding: Mapping[str, Any], inventory: Inventory, *, refuses: bool) -> None:
+def draw_finding(finding: Mapping[str, Any], *, refuses: bool) -> None:
     """Print one gate or advice: id, where it was declared, what and why, the ways out."""
-    where = inventory.location(name, finding["path"]) if finding.get("path") else None
+    where = finding.get("place")
     say(f"  {'refused' if refuses else 'advice '}  {finding['id']}" + (f"   {where}" if where else ""))
     say(textwrap.fill(finding["message"], WIDTH, initial_indent="    ", subsequent_indent="    "))
     for number, way in enumerate(finding["fix"]):

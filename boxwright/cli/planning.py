@@ -41,11 +41,13 @@ def plan(
         plans = {name: _plan(name, inventory, None) for name in names}
     else:
         plans = _plans_on_hosts(names, inventory, paths, as_json=as_json)
+    for name in names:
+        _locate(name, plans[name], inventory)
     if as_json:
         show_json(next(iter(plans.values())) if len(plans) == 1 else plans)
     else:
         for name in names:
-            drawing.draw_plan(name, plans[name], inventory)
+            drawing.draw_plan(name, plans[name])
     if any(found["gates"] for found in plans.values()):
         raise SystemExit(EXIT_REFUSED)
 
@@ -54,6 +56,13 @@ def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str,
     box = judged_box(name, inventory.variables(name))
     loaded = catalog.load()
     return planner.plan(box, known or planner.offline_facts(box, loaded), loaded).to_json()
+
+
+def _locate(name: str, plan: dict[str, Any], inventory: Inventory) -> None:
+    """Give each finding its place: the file and line that declare what it is about, or that list the host."""
+    for finding in (*plan["gates"], *plan["advice"]):
+        place = inventory.location(name, finding["path"]) if finding["path"] else None
+        finding["place"] = str(place or inventory.place_of(name) or "") or None
 
 
 def _plans_on_hosts(

@@ -16,7 +16,6 @@ import pytest
 import yaml
 
 from boxwright import catalog, planner
-from boxwright.planner import rules
 from boxwright.spec.box import box_from_variables
 
 CATALOG = catalog.load()
@@ -81,15 +80,3 @@ def test_case(case, variables, facts_of):
 
 def _list(value: Any) -> list[str]:
     return [] if value is None else value if isinstance(value, list) else [value]
-
-
-def test_every_gate_has_a_case():
-    expected = {identity for case in load() for identity in case.values[0]["expect"].get("gates", ())}
-    gates = {identity for identity, story in rules.stories().items() if story.kind == "gate"}
-    assert gates - expected == set()
-
-
-def test_every_advice_has_a_case():
-    expected = {identity for case in load() for identity in case.values[0]["expect"].get("advice", ())}
-    advice = {identity for identity, story in rules.stories().items() if story.kind == "advice"}
-    assert advice - expected == set()
