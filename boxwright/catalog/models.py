@@ -107,10 +107,11 @@ def _model(entry: Mapping[str, Any]) -> ModelEntry:
 
 
 def _architecture(entry: Mapping[str, Any]) -> Architecture:
-    plain = {key: value for key, value in entry.items() if key not in ("attention", "linear", "experts")}
+    plain = {key: value for key, value in entry.items() if key not in ("attention", "sliding", "linear", "experts")}
     return Architecture(
         **plain,
         attention=Attention(**entry["attention"]),
+        sliding=Attention(**entry["sliding"]) if entry.get("sliding") else None,
         linear=LinearAttention(**entry["linear"]) if entry.get("linear") else None,
         experts=Experts(**entry["experts"]) if entry.get("experts") else None,
     )
