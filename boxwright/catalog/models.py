@@ -107,7 +107,8 @@ def _model(entry: Mapping[str, Any]) -> ModelEntry:
 
 
 def _architecture(entry: Mapping[str, Any]) -> Architecture:
-    plain = {key: value for key, value in entry.items() if key not in ("attention", "sliding", "linear", "experts")}
+    parts = ("attention", "sliding", "linear", "experts")
+    plain = {key: value for key, value in entry.items() if key not in parts}
     return Architecture(
         **plain,
         attention=Attention(**entry["attention"]),

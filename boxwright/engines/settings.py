@@ -14,7 +14,9 @@ class Settings:
 
     release: whose option table is used; exact: it is the image's own. context: None where it is left to the
     engine (`auto`). kv_bytes: of one number of the cache. utilization: None with pool_bytes. draft_method:
-    none, mtp, dflash2 or ngram. eager: CUDA graphs are off.
+    none, mtp, dflash2 or ngram. eager: CUDA graphs are off. windows: cache that left a window is freed.
+    asynchronous: a step is scheduled while the last one runs. state_bytes: of one number of the state of
+    linear attention, None for the model's own. context_parallel: ranks that share a sequence's cache.
     """
 
     release: str
@@ -35,6 +37,10 @@ class Settings:
     block_size: int | None = None
     eager: bool = False
     vision: bool = True
+    windows: bool = True
+    asynchronous: bool = True
+    state_bytes: int | None = None
+    context_parallel: int = 1
 
 
 def newer(release: str, than: str) -> bool:

@@ -48,7 +48,8 @@ class Case:
     place: in box_deployments. indices: of the cards it gets; cards: those of them that are there.
 
     cuda: of the image, as it says itself or by its tag. quantized_bytes: weights after quantizing on the
-    host. pool, ledger: None while geometry or memory is unknown. context: tokens, None where left to the
+    host. pool: None while the geometry is unknown, or its cache, which unknown_cache names. ledgers: of each
+    card whose memory is known; ledger: of the one that ends first. context: tokens, None where left to the
     engine.
     """
 
@@ -64,7 +65,8 @@ class Case:
     settings: Settings
     drafter: Drafter | None
     pool: Pool | None
-    ledger: Ledger | None
+    unknown_cache: str | None
+    ledgers: tuple[Ledger, ...]
     context: int | None
     command: Command
 
@@ -72,6 +74,11 @@ class Case:
     def architecture(self) -> Architecture | None:
         """The model's geometry."""
         return self.model.architecture
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The memory of the card that ends first, None while none is known."""
+        return memory.limiting(self.ledgers)
 
     @property
     def path(self) -> str:
@@ -143,14 +150,18 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
         ranks = chosen.tensor_parallel * chosen.pipeline_parallel
         indices, cards = indices[:ranks], cards[:ranks]
     drafter = catalog.drafter(deployment.model.name, chosen.draft_method)
-    pool, ledger, steady = None, None, None
+    pool, unknown = None, None
+    ledgers: tuple[Ledger, ...] = ()
+    steady = None
     if model.architecture:
         attention = drafter.attention if drafter else None
-        pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
-        chosen = memory.enough_for_blocks(chosen, pool)
-        pool = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
-        ledger = _ledger(deployment, model, chosen, pool, cards, drafter)
-        steady = _ledger(deployment, model, chosen, pool, _by_catalog(cards), drafter)
+        pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
+        widened = memory.enough_for_blocks(chosen, pool)
+        if widened != chosen:
+            chosen = widened
+            pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
+        ledgers = _ledgers(deployment, model, chosen, pool, cards, drafter)
+        steady = memory.limiting(_ledgers(deployment, model, chosen, pool, _by_catalog(cards), drafter))
     context = _context(chosen, model.architecture, pool, steady)
     command = vllm.command(
         vllm.Request(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards))
@@ -168,27 +179,26 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
         chosen,
         drafter,
         pool,
-        ledger,
+        unknown,
+        ledgers,
         context,
         command,
     )
 
 
-def _ledger(
+def _ledgers(
     deployment: Deployment,
     model: ModelSource,
     chosen: Settings,
-    pool: Pool,
+    pool: Pool | None,
     cards: tuple[PlannedCard, ...],
     drafter: Drafter | None,
-) -> Ledger | None:
+) -> tuple[Ledger, ...]:
     size = served_bytes(deployment, model)
-    known = [card for card in cards if card.usable_bytes is not None]
-    if model.architecture is None or size is None or not known:
-        return None
-    smallest = min(known, key=lambda card: card.usable_bytes or 0)
-    return memory.ledger(
-        model, model.architecture, chosen, pool, smallest, size, drafter.bytes if drafter else 0
+    if model.architecture is None or size is None:
+        return ()
+    return memory.ledgers(
+        model, model.architecture, chosen, pool, cards, size, drafter.bytes if drafter else 0
     )
 
 
@@ -215,9 +225,9 @@ def _context(
     """
     if chosen.context is not None or architecture is None or pool is None:
         return chosen.context
-    if ledger is None:
+    if ledger is None or ledger.layout is None:
         return None
-    sure = pool.longest(ledger.pool.low, architecture.context)
+    sure = ledger.layout.longest(ledger.pool.low, architecture.context)
     if sure >= architecture.context:
         return architecture.context
     if reading.version(chosen.release) >= reading.version(vllm.AUTO_CONTEXT_SINCE):

@@ -82,6 +82,10 @@ class Group:
     bucket: Bucket
     layers: tuple[tuple[int, int], ...]
 
+    def bytes(self, begin: int, end: int) -> int:
+        """Bytes of one block of the layers from `begin` up to `end`."""
+        return sum(page for place, page in self.layers if begin <= place < end)
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -92,13 +96,8 @@ class Groups:
 
     def block_bytes(self, stages: Sequence[int]) -> tuple[int, ...]:
         """Bytes of one block on a card of each pipeline stage. stages: layers up to the end of each."""
-        found, begin = [], 0
-        for end in stages:
-            found.append(
-                max(sum(page for place, page in group.layers if begin <= place < end) for group in self.groups)
-            )
-            begin = end
-        return tuple(found)
+        bounds = zip((0, *stages), stages, strict=False)
+        return tuple(max(group.bytes(begin, end) for group in self.groups) for begin, end in bounds)
 
 
 def groups(buckets: Sequence[Bucket], rules: Arithmetic) -> Groups:
@@ -114,7 +113,8 @@ def groups(buckets: Sequence[Bucket], rules: Arithmetic) -> Groups:
     equal = _equal_pages(some, rules)
     smallest, largest = (bound(len(bucket.layers) for bucket in equal) for bound in (min, max))
     size = largest if largest < smallest * rules.spread else smallest
-    found, padding = [], 0
+    found: list[Group] = []
+    padding = 0
     for bucket in equal:
         count = -(-len(bucket.layers) // size)
         padding += -len(bucket.layers) % size

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from boxwright.facts.model import HostFacts
+from boxwright.planner import figures
 from boxwright.planner.case import Case
 from boxwright.planner.finding import Finding
-from boxwright.planner.memory import LENGTHS, Ledger
 from boxwright.planner.model_source import quantized_directory, store_directory
-from boxwright.planner.speed import Speed, estimate
 
 #: Seconds and tokens that a gate's question may take: a model that thinks first needs more of both.
 GATE_TIMEOUT_S, GATE_TOKENS, GATE_TOKENS_THINKING = 300, 64, 2048
@@ -74,8 +73,8 @@ def deployment(case: Case) -> dict[str, Any]:
         else None,
         "gate": _gate(case),
         "shm_size": "8g" if case.settings.tensor_parallel > 1 else "2g",
-        "memory": _memory(case),
-        "speed": _speed(case),
+        "memory": figures.memory(case),
+        "speed": figures.speed(case),
     }
 
 
@@ -128,75 +127,3 @@ def _gate(case: Case) -> dict[str, Any]:
         "timeout_s": GATE_TIMEOUT_S,
         "max_tokens": GATE_TOKENS_THINKING if thinks else GATE_TOKENS,
     }
-
-
-def _memory(case: Case) -> dict[str, Any] | None:
-    ledger = case.ledger
-    if ledger is None:
-        return None
-    return {
-        "card_bytes": ledger.card_bytes,
-        "budget_bytes": ledger.budget,
-        "lines": [{"name": line.name, "bytes": line.size, "why": line.why} for line in ledger.lines],
-        "weights_bytes_per_gpu": ledger.weights,
-        "overhead_bytes_per_gpu": asdict(ledger.overhead),
-        "kv_pool_bytes_per_gpu": _span(ledger, ledger.pool.low, ledger.pool.high),
-        **_cache(case, ledger),
-    }
-
-
-def _cache(case: Case, ledger: Ledger) -> dict[str, Any]:
-    architecture = case.architecture
-    context = case.context or (architecture.context if architecture else 1)
-    pool, low, high = ledger.layout, ledger.pool.low, ledger.pool.high
-    lengths = sorted({length for length in LENGTHS if length < context} | {context})
-    return {
-        "kv_block_tokens": pool.block_tokens,
-        "kv_block_bytes": pool.block_bytes,
-        "kv_blocks": _span(ledger, pool.count(low), pool.count(high)),
-        "kv_tokens": _span(ledger, pool.tokens(low, context), pool.tokens(high, context)),
-        "blocks_per_request": pool.blocks(context),
-        "max_concurrency": _span(
-            ledger, round(pool.concurrency(low, context), 2), round(pool.concurrency(high, context), 2)
-        ),
-        "resident_sequences": {
-            str(length): _span(ledger, pool.resident(low, length), pool.resident(high, length))
-            for length in lengths
-        },
-        "largest_context": _span(
-            ledger, pool.longest(low, architecture.context), pool.longest(high, architecture.context)
-        )
-        if architecture
-        else None,
-        "state_bytes_per_sequence": pool.state_bytes,
-    }
-
-
-def _span(ledger: Ledger, low: float, high: float) -> Any:
-    """One number where the pool is pinned, else a range."""
-    return low if ledger.pinned else {"low": low, "high": high}
-
-
-def speed(case: Case) -> Speed | None:
-    """The speed of a deployment, None while its geometry, weights or cards are unknown."""
-    size, architecture = case.weight_bytes, case.architecture
-    if size is None or architecture is None:
-        return None
-    return estimate(
-        case.model, architecture, case.settings, case.cards, size, case.drafter.bytes if case.drafter else 0
-    )
-
-
-def _speed(case: Case) -> dict[str, Any] | None:
-    found = speed(case)
-    if found is None:
-        return None
-    return {
-        "decode_tokens_per_s": _rounded(found.decode.low, found.decode.high),
-        "prefill_tokens_per_s": _rounded(found.prefill.low, found.prefill.high) if found.prefill else None,
-        "decode_ceiling_tokens_per_s": round(found.ceiling, 1),
-    }
-
-
-def _rounded(low: float, high: float) -> dict[str, float]:
-    return {"low": round(low, 1), "high": round(high, 1)}

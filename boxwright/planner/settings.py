@@ -19,6 +19,8 @@ UTILIZATION = 0.90
 BATCHED_TOKENS = 2048
 #: Draft tokens that one step may verify.
 MOST_DRAFTS = 64
+#: Bytes of the formats in which linear attention's state can be kept.
+_STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 #: KV formats whose bytes are only known about: bits of a number, a 4-byte scale a head where there is one.
 _ABOUT_BYTES = {
     "fp8_per_token_head": Fraction(33, 32),
@@ -80,6 +82,10 @@ def resolve(
         block_size=_whole(deployment, "block-size"),
         eager=_given(deployment, "enforce-eager") is True,
         vision=_given(deployment, "language-model-only") is not True,
+        windows=_given(deployment, "disable-hybrid-kv-cache-manager") is not True,
+        asynchronous=method != "ngram" and _given(deployment, "async-scheduling") is not False,
+        state_bytes=_STATE_BYTES.get(str(_given(deployment, "mamba-ssm-cache-dtype"))),
+        context_parallel=_whole(deployment, "decode-context-parallel-size") or 1,
     )
 
 

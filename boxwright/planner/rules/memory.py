@@ -72,15 +72,16 @@ def kv_cache_too_small(case: Case) -> Note | None:
     ledger, context = case.ledger, case.context
     if ledger is None or context is None or ledger.short or ledger.pool.high <= 0:
         return None
-    if ledger.layout.fits(ledger.pool.high, context):
+    pool = ledger.layout
+    if pool is None or pool.fits(ledger.pool.high, context):
         return None
-    longest = ledger.layout.longest(ledger.pool.high, context)
-    needs = ledger.layout.blocks(context) * ledger.layout.block_bytes
+    longest = pool.longest(ledger.pool.high, context)
+    needs = pool.blocks(context) * pool.block_bytes
     ways = [f"context: {longest // 1024 * 1024}" if longest >= 1024 else "a smaller model, or more cards"]
     if case.settings.kv_format in ("auto", "bf16", "fp16"):
         ways.append("kv_cache: fp8 (half the bytes)")
     if ledger.pinned:
-        ways.append(f"kv_cache_memory_bytes: {needs + ledger.layout.block_bytes} or more")
+        ways.append(f"kv_cache_memory_bytes: {needs + pool.block_bytes} or more")
     has = f"{'has' if ledger.pinned else 'gets at most'} {gib(ledger.pool.high)}"
     return note(
         f"one sequence of {context:,} tokens needs {gib(needs)} of KV cache a card; it {has}",
@@ -93,13 +94,9 @@ def kv_cache_too_small(case: Case) -> Note | None:
 def kv_cache_may_be_too_small(case: Case) -> Note | None:
     """How much memory a step needs is known only at the first boot; the plan gives a range."""
     ledger, context = case.ledger, case.context
-    if (
-        ledger is None
-        or context is None
-        or ledger.short
-        or not ledger.layout.fits(ledger.pool.high, context)
-        or ledger.layout.fits(ledger.pool.low, context)
-    ):
+    if ledger is None or ledger.layout is None or context is None or ledger.short:
+        return None
+    if not ledger.layout.fits(ledger.pool.high, context) or ledger.layout.fits(ledger.pool.low, context):
         return None
     sure = ledger.layout.longest(ledger.pool.low, context)
     return note(
@@ -111,6 +108,25 @@ def kv_cache_may_be_too_small(case: Case) -> Note | None:
     )
 
 
+@advice(
+    "cache-size-unknown",
+    source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/kv_cache_interface.py",
+)
+def cache_size_unknown(case: Case) -> Note | None:
+    """How much of the cache a sequence takes follows from the kinds of the model's layers.
+
+    The plan counts attention over the whole context or a window, latent attention, and Gated DeltaNet's state
+    by vLLM's own arithmetic. For other kinds it says nothing rather than a wrong number.
+    """
+    if case.unknown_cache is None:
+        return None
+    return note(
+        f"the plan cannot say how many tokens fit: it does not know {case.unknown_cache}",
+        "read the boot line `GPU KV cache size` of a first start with a small context",
+        at="model",
+    )
+
+
 @gate("more-sequences-than-state-blocks", source="https://github.com/vllm-project/recipes/pull/831")
 def more_sequences_than_blocks(case: Case) -> Note | None:
     """Each running sequence of a hybrid model keeps blocks of state, however short it is.
@@ -119,7 +135,9 @@ def more_sequences_than_blocks(case: Case) -> Note | None:
     available Mamba cache blocks". Raising gpu_memory_utilization does not help much.
     """
     ledger = case.ledger
-    if ledger is None or not ledger.layout.state_blocks or ledger.short or case.settings.eager:
+    if ledger is None or ledger.layout is None or ledger.short or case.settings.eager:
+        return None
+    if not ledger.layout.state_blocks:
         return None
     blocks = ledger.layout.count(ledger.pool.high)
     if case.settings.concurrency <= blocks or blocks <= 0:
@@ -135,7 +153,7 @@ def more_sequences_than_blocks(case: Case) -> Note | None:
 def sequences_will_wait(case: Case) -> Note | None:
     """Sequences that do not fit into the cache together wait for each other, or are computed again."""
     ledger = case.ledger
-    if ledger is None or ledger.short or ledger.pool.high <= 0:
+    if ledger is None or ledger.layout is None or ledger.short or ledger.pool.high <= 0:
         return None
     resident = ledger.layout.resident(ledger.pool.high, 1024)
     if case.settings.concurrency <= resident or resident == 0:

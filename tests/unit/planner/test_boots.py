@@ -54,9 +54,7 @@ def possible_blocks(boot, pool):
     """Numbers of blocks that the log leaves open; every one where it does not tell the pool's size."""
     if "stages" in boot:
         bounds = [span(gib) for gib in boot["stages"]]
-        ends = [
-            min(pool.count(pair[side], stage) for stage, pair in enumerate(bounds)) for side in (0, 1)
-        ]
+        ends = [min(pool.count(pair[side], stage) for stage, pair in enumerate(bounds)) for side in (0, 1)]
     elif "gib" in boot:
         ends = [pool.count(size) for size in span(boot["gib"])]
     else:

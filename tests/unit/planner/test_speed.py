@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 
 from boxwright import catalog, planner
-from boxwright.planner.result import speed
+from boxwright.planner.figures import speed_of as speed
 from boxwright.planner.speed import Step
 from boxwright.spec.box import Box, Cards, Deployment, ModelRef, Speculative
 
