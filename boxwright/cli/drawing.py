@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from boxwright.cli.capacity import draw_memory
 from boxwright.cli.console import WIDTH, say, table
 from boxwright.facts import HostFacts
-
-GIB, MIB = 1024**3, 1024**2
-BAR_CELLS = 60
-
-
-def gib(size: float) -> str:
-    """Bytes as GiB with one decimal, small ones as MiB."""
-    return f"{size / GIB:.1f} GiB" if size >= GIB / 10 else f"{size / MIB:.0f} MiB"
 
 
 def draw_plan(name: str, plan: Mapping[str, Any]) -> None:
@@ -50,17 +43,11 @@ def draw_finding(finding: Mapping[str, Any], *, refuses: bool) -> None:
 
 
 def draw_deployment(deployment: Mapping[str, Any]) -> None:
-    """Print a deployment: the memory of one card as a bar and a table, and the engine's command."""
+    """Print a deployment: its memory, its speed, and the engine's command."""
     say(f"  {deployment['name']}: {deployment['served_name']} on {deployment['image']}")
     memory = deployment.get("memory") or {}
-    if memory.get("lines"):
-        draw_ledger(memory["lines"], memory["card_bytes"])
-        tokens = memory.get("kv_tokens")
-        if tokens is not None:
-            say(
-                f"    KV cache: {_span(tokens)} tokens, {_span(memory.get('max_concurrency'))} full contexts "
-                f"of {deployment['context']:,} tokens"
-            )
+    if memory.get("cards"):
+        draw_memory(memory, deployment["context"])
     speed = deployment.get("speed") or {}
     for key, word in (("decode_tokens_per_s", "decode"), ("prefill_tokens_per_s", "prefill")):
         if speed.get(key):
@@ -72,29 +59,6 @@ def draw_deployment(deployment: Mapping[str, Any]) -> None:
     say(textwrap.indent(command.replace("\n", " \\\n"), "      "))
     for key, value in (deployment.get("env") or {}).items():
         say(f"      {key}={shlex.quote(str(value))}")
-
-
-def draw_ledger(lines: Sequence[Mapping[str, Any]], card: int) -> None:
-    """Print one card's memory: a bar, and each use with its reason."""
-    marks = "█▓▒░▚▞▤▥▦▧"
-    bar = "".join(
-        marks[n % len(marks)] * round(BAR_CELLS * line["bytes"] / card) for n, line in enumerate(lines)
-    )
-    say(f"    [{bar[:BAR_CELLS]:<{BAR_CELLS}}] {gib(card)} a card")
-    table(
-        ["   ", "use", "size", "why"],
-        [
-            ["    " + marks[n % len(marks)], line["name"], gib(line["bytes"]), line["why"]]
-            for n, line in enumerate(lines)
-        ],
-        right=(2,),
-    )
-
-
-def _span(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{value['low']:,} to {value['high']:,}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}" if isinstance(value, float) else "?"
 
 
 def draw_facts(name: str, facts: HostFacts) -> None:
