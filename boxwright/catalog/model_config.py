@@ -75,7 +75,7 @@ def from_config(config: Mapping[str, Any]) -> Architecture:
             isinstance(config.get(name), Mapping) for name in ("vision_config", "visual", "vit_config")
         ),
         scaled=any("yarn" in kind for kind, _ in reader.scalings()),
-        unknown_cache=f"layers of the kind {', '.join(unknown)}" if unknown else None,
+        unknown_cache=f"layers of the kind {', '.join(unknown)}" if unknown else reader.unknown_cache(),
         gated_attention=bool(reader.get("attn_output_gate", reader.family in known()["gated"])),
     )
 
@@ -86,6 +86,10 @@ def _fewer(cached: int, layers: int) -> int | None:
 
 class _Geometry(Values):
     """The parts of the geometry."""
+
+    def unknown_cache(self) -> str | None:
+        """What the layers keep that the plan does not know to count, by the value that names it."""
+        return next((str(what) for name, what in known()["unknown_caches"].items() if self.get(name)), None)
 
     def attentions(self, kinds: list[str], heads: int, hidden: int) -> tuple[Attention, Attention | None]:
         """The attention of the layers with the whole context, and of those with a window beside them."""

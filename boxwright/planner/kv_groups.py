@@ -63,8 +63,9 @@ SPARE_SINCE = (0, 29)
 class Bucket:
     """Layers with one kind of cache.
 
-    kind: full, sliding or state. layers: their places in the model, drafts behind the last. block: tokens of
-    a page; page: its bytes on one card. window: tokens. copies: pages that a sequence keeps of a state.
+    kind: full, sliding, chunked or state. layers: their places in the model, drafts behind the last. block:
+    tokens of a page; page: its bytes on one card. window: tokens. copies: pages that a sequence keeps of a
+    state.
     """
 
     kind: str

@@ -27,6 +27,9 @@ CHECKPOINT_ALIGNMENT = 64
 #: Since these releases the states of hybrid models can be cached with their prefix, and are unless asked not.
 STATES_CACHED_SINCE, STATES_CACHED_BY_DEFAULT_SINCE = (0, 15), (0, 26)
 
+#: Families whose layers see chunks of the context rather than a window that moves.
+CHUNKED = frozenset({"llama4", "llama4_text"})
+
 #: Bytes that one number of the KV cache takes. nvfp4: 4 bits and an 8-bit scale for every 16 numbers.
 KV_BYTES = {
     "bf16": Fraction(2),
@@ -97,6 +100,8 @@ class Pool:
     def _of(self, bucket: Bucket, tokens: int) -> int:
         if bucket.kind == "state":
             return bucket.copies
+        if bucket.kind == "chunked":
+            return _ceil(min(bucket.window + self.in_flight, tokens), bucket.block)
         if bucket.kind == "sliding":
             return _ceil(min(bucket.window - 1 + self.in_flight, tokens), bucket.block) + 1
         return _ceil(tokens, bucket.block)
@@ -154,6 +159,8 @@ def layout(spec: PoolSpec) -> Pool:
     architecture = spec.architecture
     if architecture.unknown_cache:
         raise UnknownCache(architecture.unknown_cache)
+    if architecture.linear and architecture.linear.kind != "gated-delta" and _states_cached(spec):
+        raise UnknownCache("the states that Mamba layers keep for cached prefixes")
     rules = kv_groups.arithmetic(spec.release, asynchronous=spec.asynchronous)
     state = _state_bytes(spec)
     block = _block_tokens(spec, state)
@@ -181,7 +188,7 @@ def _ceil(value: int, by: int) -> int:
 def _token_bytes(attention: Attention, spec: PoolSpec) -> int:
     """Bytes that one token keeps in one layer on one card; a latent is kept whole on every card."""
     if attention.latent:
-        return math.ceil(attention.latent * spec.kv_bytes)
+        return math.ceil(attention.token_numbers * spec.kv_bytes)
     heads = max(1, attention.kv_heads // spec.tensor_parallel)
     return math.ceil(2 * heads * attention.head_dim * spec.kv_bytes)
 
@@ -191,7 +198,10 @@ def _state_bytes(spec: PoolSpec) -> int:
     linear, tp = spec.architecture.linear, spec.tensor_parallel
     if linear is None:
         return 0
-    width = 2 * linear.key_heads * linear.key_head_dim + linear.value_heads * linear.value_head_dim
+    # Ranks that cannot share Mamba's groups of heads copy them.
+    copied = linear.kind == "mamba2" and linear.key_heads % tp
+    keys = tp if copied else linear.key_heads
+    width = 2 * keys * linear.key_head_dim + linear.value_heads * linear.value_head_dim
     window = (width // tp) * (linear.conv_kernel - 1 + spec.draft_tokens) * 2
     heads = max(1, linear.value_heads // tp)
     number = spec.state_bytes or linear.state_bytes
@@ -228,7 +238,9 @@ def _buckets(spec: PoolSpec, block: int) -> list[Bucket]:
         cached = _states_cached(spec)
         copies = (1 + cached + (cached and spec.checkpoints)) + spec.draft_tokens
         page = block * _token_bytes(attention, spec)
-        places = others[: architecture.linear.layers]
+        # Layers that keep both, keys with values and a state, are all of them.
+        both = architecture.linear.layers > len(others)
+        places = tuple(range(architecture.layers)) if both else others[: architecture.linear.layers]
         buckets.append(Bucket("state", places, block, page, copies=copies))
     if spec.drafter:
         behind = architecture.layers + spec.mtp_layers
@@ -240,5 +252,6 @@ def _buckets(spec: PoolSpec, block: int) -> list[Bucket]:
 def _attention(spec: PoolSpec, attention: Attention, layers: tuple[int, ...], block: int) -> Bucket:
     page = block * _token_bytes(attention, spec)
     if attention.window and spec.windows:
-        return Bucket("sliding", layers, block, page, window=attention.window)
+        chunked = spec.architecture.model_type in CHUNKED
+        return Bucket("chunked" if chunked else "sliding", layers, block, page, window=attention.window)
     return Bucket("full", layers, block, page)
