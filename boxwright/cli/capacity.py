@@ -1,4 +1,4 @@
-"""A plan's memory as a person reads it: a bar for each card that differs, and what the KV cache holds."""
+"""A plan's memory and speed as a person reads them: bars of the cards, what the cache holds, ranges."""
 
 from __future__ import annotations
 
@@ -98,6 +98,28 @@ def draw_cache(memory: Mapping[str, Any], context: int | str) -> None:
         right=tuple(range(1, 1 + len(memory["resident_sequences"]))),
     )
     say(f"    largest context that fits: {span(memory['largest_context'])} tokens")
+
+
+def draw_speed(speed: Mapping[str, Any]) -> None:
+    """Print how fast one stream may be answered, by the tokens that its context has, and read."""
+    said = speed["decode_tokens_per_s"]
+    columns = [("short", said)]
+    columns += [
+        (f"{one['context_tokens']:,}", one["tokens_per_s"]) for one in speed.get("decode_by_context") or ()
+    ]
+    table(
+        ["    one stream, context", *(name for name, _ in columns)],
+        [["    tokens/s", *(rates(found) for _, found in columns)]],
+        right=tuple(range(1, 1 + len(columns))),
+    )
+    if speed.get("prefill_tokens_per_s"):
+        say(f"    a prompt is read at {rates(speed['prefill_tokens_per_s'])} tokens/s")
+
+
+def rates(value: Mapping[str, float]) -> str:
+    """A range of tokens a second, whole above ten."""
+    low, high = value["low"], value["high"]
+    return f"{low:,.0f} to {high:,.0f}" if low >= 10 else f"{low:,.1f} to {high:,.1f}"
 
 
 def span(value: Any) -> str:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from boxwright.cli.capacity import draw_memory
+from boxwright.cli.capacity import draw_memory, draw_speed
 from boxwright.cli.console import WIDTH, say, table
 from boxwright.facts import HostFacts
 
@@ -49,9 +49,8 @@ def draw_deployment(deployment: Mapping[str, Any]) -> None:
     if memory.get("cards"):
         draw_memory(memory, deployment["context"])
     speed = deployment.get("speed") or {}
-    for key, word in (("decode_tokens_per_s", "decode"), ("prefill_tokens_per_s", "prefill")):
-        if speed.get(key):
-            say(f"    {word}: {speed[key]['low']:,.0f} to {speed[key]['high']:,.0f} tokens/s, one stream")
+    if speed:
+        draw_speed(speed)
     say("    command:")
     command = textwrap.fill(
         shlex.join(deployment["command"]), WIDTH - 8, break_long_words=False, break_on_hyphens=False

@@ -17,6 +17,7 @@ class Settings:
     none, mtp, dflash2 or ngram. eager: CUDA graphs are off. windows: cache that left a window is freed.
     asynchronous: a step is scheduled while the last one runs. state_bytes: of one number of the state of
     linear attention, None for the model's own. context_parallel: ranks that share a sequence's cache.
+    backend: the attention backend that was asked for, None for the engine's choice.
     """
 
     release: str
@@ -41,6 +42,7 @@ class Settings:
     asynchronous: bool = True
     state_bytes: int | None = None
     context_parallel: int = 1
+    backend: str | None = None
 
 
 def newer(release: str, than: str) -> bool:

@@ -97,9 +97,8 @@ def speed_of(case: Case) -> Speed | None:
     size, architecture = case.weight_bytes, case.architecture
     if size is None or architecture is None:
         return None
-    return estimate(
-        case.model, architecture, case.settings, case.cards, size, case.drafter.bytes if case.drafter else 0
-    )
+    drafter = case.drafter.bytes if case.drafter else 0
+    return estimate(case.model, architecture, case.settings, case.cards, size, drafter, case.context)
 
 
 def speed(case: Case) -> dict[str, Any] | None:
@@ -111,6 +110,10 @@ def speed(case: Case) -> dict[str, Any] | None:
         "decode_tokens_per_s": _rounded(found.decode.low, found.decode.high),
         "prefill_tokens_per_s": _rounded(found.prefill.low, found.prefill.high) if found.prefill else None,
         "decode_ceiling_tokens_per_s": round(found.ceiling, 1),
+        "decode_by_context": [
+            {"context_tokens": tokens, "tokens_per_s": _rounded(one.low, one.high)}
+            for tokens, one in found.contexts
+        ],
     }
 
 

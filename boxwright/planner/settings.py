@@ -85,6 +85,7 @@ def resolve(
         windows=_given(deployment, "disable-hybrid-kv-cache-manager") is not True,
         asynchronous=method != "ngram" and _given(deployment, "async-scheduling") is not False,
         state_bytes=_STATE_BYTES.get(str(_given(deployment, "mamba-ssm-cache-dtype"))),
+        backend=_backend(deployment),
         context_parallel=_whole(deployment, "decode-context-parallel-size") or 1,
     )
 
@@ -116,6 +117,12 @@ def _given(deployment: Deployment, option: str) -> object:
         if str(name).lstrip("-").replace("_", "-") == option:
             return value
     return None
+
+
+def _backend(deployment: Deployment) -> str | None:
+    """The attention backend that was asked for, by the option or by the variable of older releases."""
+    value = _given(deployment, "attention-backend") or deployment.env.get("VLLM_ATTENTION_BACKEND")
+    return value.upper() if isinstance(value, str) and value not in ("", "auto") else None
 
 
 def _whole(deployment: Deployment, option: str) -> int | None:

@@ -1,119 +1,121 @@
-"""How fast it may answer: ranges from bandwidth and arithmetic, never a promise.
-
-Decoding one sequence, a step reads the weights and the KV cache at 0.55 to 0.77 of the card's bandwidth (0.69
-fits 15 public one-card rows with a mean error of 7 %); launches cost time for each layer, and so do the two
-all-reduces of each layer on several cards (rows of alesha-pro/qwen38-27b-bench-4x3090). With drafts, each
-draft pass reads its own bytes, and verifying costs 2 to 6 ms a step on one card, 7 to 21 ms on several
-(noonghunna/club-3090, syv-ai/qwen38-27b-rtx3090). Prefill: 0.35 to 0.75 of the dense 16-bit peak.
-tests/unit/planner/test_speed.py holds the measured rows against the ranges.
-"""
+"""How fast a deployment may answer one sequence: ranges, never a promise. See decode.py and prefill.py."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from boxwright.catalog.architecture import Architecture
 from boxwright.engines.settings import Settings
 from boxwright.planner.cards import PlannedCard
+from boxwright.planner.decode import Range, Step
 from boxwright.planner.model_source import ModelSource
+from boxwright.planner.prefill import prefill
 
-#: Share of the bandwidth that decoding reaches: slow, fast.
-REACHED = (0.55, 0.77)
-#: Seconds a layer and step: launching its kernels.
-LAUNCH_S = (20e-6, 2e-6)
-#: Seconds for one of a layer's two all-reduces, for each two cards that take part.
-REDUCE_S = (25e-6, 0.0)
-#: Seconds that verifying drafts adds to a step, on one card and on several.
-VERIFY_S = ((0.006, 0.002), (0.021, 0.007))
-#: Share of drafts that are accepted, of hard text and of easy text.
-ACCEPTED = (0.55, 0.93)
-#: Share of the arithmetic peak that reading a prompt reaches.
-PREFILL = (0.35, 0.75)
-#: Tokens of context at which decoding is told.
+#: Tokens of context at which decoding is told first, and those told beside it.
 SHORT_CONTEXT = 2048
-
-
-@dataclass(frozen=True)
-class Range:
-    """Tokens a second."""
-
-    low: float
-    high: float
+CONTEXTS = (8192, 32768, 131072)
+#: Generations whose FLASH_ATTN splits a long cache over the card: Hopper's and Blackwell's for data centres.
+SPLITTING = frozenset({9, 10})
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Of one sequence. ceiling: decoding at the whole bandwidth, without drafts."""
+    """Of one sequence. decode: at a short context; contexts: tokens of context -> decoding there.
+
+    ceiling: decoding at the whole bandwidth, without drafts.
+    """
 
     decode: Range
     prefill: Range | None
     ceiling: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one decoding step does. bytes: read by each card. draft_bytes: of one draft pass, on each card."""
-
-    bytes: float
-    bandwidth: float
-    layers: int
-    cards: int
-    draft_tokens: int = 0
-    draft_passes: int = 0
-    draft_bytes: float = 0
-
-    def tokens_per_second(self) -> Range:
-        """From slow kernels on hard text to fast kernels on easy text."""
-        slow, fast = (self._rate(way) for way in (0, 1))
-        return Range(slow, fast)
-
-    def _rate(self, way: int) -> float:
-        read = self.bytes + self.draft_passes * self.draft_bytes
-        seconds = read / (REACHED[way] * self.bandwidth) + self.layers * LAUNCH_S[way]
-        if self.cards > 1:
-            seconds += self.layers * self.cards * REDUCE_S[way]
-        if self.draft_tokens:
-            seconds += VERIFY_S[min(1, self.cards - 1)][way]
-        tokens = sum(ACCEPTED[way] ** n for n in range(self.draft_tokens + 1))
-        return tokens / seconds
+    contexts: tuple[tuple[int, Range], ...] = ()
 
 
 def estimate(
     model: ModelSource,
     architecture: Architecture,
     settings: Settings,
-    cards: tuple[PlannedCard, ...],
+    cards: Sequence[PlannedCard],
     weight_bytes: int,
     drafter_bytes: int,
+    context: int | None = None,
 ) -> Speed | None:
-    """The ranges on these cards; None for cards whose bandwidth is unknown."""
+    """The ranges on these cards; None for cards whose bandwidth is unknown. context: of the deployment."""
     kinds = [card.kind for card in cards if card.kind]
     if not kinds or len(kinds) != len(cards):
         return None
-    tp, attention = settings.tensor_parallel, architecture.attention
     bandwidth = min(kind.bandwidth_gbs for kind in kinds) * 1e9
-    token = float(2 * attention.layers * attention.kv_heads * attention.head_dim * settings.kv_bytes)
-    read = (_streamed(model, architecture, weight_bytes) + token * SHORT_CONTEXT) / tp
+    tp = settings.tensor_parallel
     drafts = settings.draft_tokens if settings.draft_method != "none" else 0
     head = 2 * architecture.embedding_parameters
     draft = {"mtp": model.mtp_bytes + head, "dflash2": drafter_bytes}.get(settings.draft_method, 0)
-    passes = min(drafts, 1) if settings.draft_method == "dflash2" else drafts
-    step = Step(read, bandwidth, architecture.layers, len(kinds), drafts, passes, draft / tp)
-    peaks = [kind.tflops for kind in kinds if kind.tflops]
-    prefill = None
-    if len(peaks) == len(kinds):
-        rate = min(peaks) * 1e12 / (2.0 * architecture.active_parameters)
-        # The all-reduces of a long prompt cap what more cards bring; at worst they bring nothing.
-        prefill = Range(PREFILL[0] * rate, PREFILL[1] * rate * tp)
-    return Speed(step.tokens_per_second(), prefill, bandwidth / read)
+    passes = {"mtp": drafts, "dflash2": min(drafts, 1)}.get(settings.draft_method, 0)
+    alone = _walks_alone(architecture, settings, cards)
+
+    def step(tokens: int, checked: int) -> Step:
+        return Step(
+            weights=_streamed(model, architecture, weight_bytes, 1 + checked) / tp,
+            bandwidth=bandwidth,
+            layers=architecture.layers,
+            ranks=tp,
+            cards=len(cards),
+            cache=_cache(architecture, settings, tokens),
+            attention=architecture.attention.layers,
+            unsplit=tokens if alone else 0,
+            drafts=checked,
+            passes=passes if checked else 0,
+            draft_bytes=draft / tp,
+        )
+
+    whole = context or architecture.context
+    lengths = [length for length in CONTEXTS if length < whole] + ([whole] if whole > SHORT_CONTEXT else [])
+    return Speed(
+        decode=step(SHORT_CONTEXT, drafts).range(),
+        prefill=prefill(architecture, cards, tp, settings.pipeline_parallel, model.quantization.method),
+        ceiling=step(SHORT_CONTEXT, 0).ceiling,
+        contexts=tuple((length, step(length, drafts).range()) for length in lengths),
+    )
 
 
-def _streamed(model: ModelSource, architecture: Architecture, weight_bytes: int) -> float:
-    """Bytes that one step reads of the weights: all but embeddings, vision, drafts and idle experts."""
+def _walks_alone(architecture: Architecture, settings: Settings, cards: Sequence[PlannedCard]) -> bool:
+    """Whether attention is FLASH_ATTN on cards where it does not split a long cache: with a 16-bit cache."""
+    generations = {card.capability[0] for card in cards if card.capability}
+    backend = settings.backend or ("FLASH_ATTN" if settings.kv_bytes == 2 else "FLASHINFER")
+    return (
+        backend == "FLASH_ATTN"
+        and not architecture.attention.latent
+        and bool(generations)
+        and not generations & SPLITTING
+    )
+
+
+def _cache(architecture: Architecture, settings: Settings, tokens: int) -> float:
+    """Bytes of the cache that one step reads on a card; heads beyond the ranks are copies."""
+    total = 0.0
+    for attention in (architecture.attention, architecture.sliding):
+        if attention is None:
+            continue
+        seen = min(tokens, attention.window or tokens)
+        shared = 1 if attention.latent else min(settings.tensor_parallel, attention.kv_heads)
+        total += float(attention.layers * attention.token_numbers * settings.kv_bytes) * seen / shared
+    return total
+
+
+def _streamed(model: ModelSource, architecture: Architecture, weight_bytes: int, tokens: int) -> float:
+    """Bytes of the weights that a step of so many tokens reads: all but embeddings, vision and drafts, and
+    of the experts those that any of its tokens goes through.
+    """
+    head = 2 * architecture.embedding_parameters
     if model.entry and model.entry.weights.streamed and weight_bytes == model.weight_bytes:
         return float(model.entry.weights.streamed)
-    head = 2 * architecture.embedding_parameters
-    body = max(
-        0, weight_bytes - model.vision_bytes - model.mtp_bytes - head * (1 if architecture.tied else 2)
-    )
-    return head + body * architecture.active_parameters / max(1, architecture.body_parameters)
+    vocabulary = head * (1 if architecture.tied else 2)
+    body = max(0, weight_bytes - model.vision_bytes - model.mtp_bytes - vocabulary)
+    experts, whole = architecture.experts, max(1, architecture.body_parameters)
+    if experts is None:
+        return float(head + body)
+    once = architecture.active_parameters / whole
+    untouched = (1 - experts.active / experts.count) ** tokens
+    idle = 1 - once  # of one token; more tokens leave fewer experts untouched
+    share = 1 - idle * untouched / max(1e-9, 1 - experts.active / experts.count)
+    return head + body * share
