@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from boxwright.catalog import Catalog
+from boxwright.planner import drafters
 from boxwright.spec import lock
 from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment
 from boxwright.spec.validate import judged_box
@@ -52,14 +53,27 @@ def lock_name(deployment: Deployment, catalog: Catalog) -> str | None:
     return f"{repo}@{model.revision}" if repo and model.revision else repo
 
 
-def locked_revisions(path: Path | None, box: Box, catalog: Catalog) -> dict[str, str]:
-    """Deployment -> commit that the lock was made with, as far as it was made for the declared model."""
-    if path is None:
-        return {}
-    known, found = lock.read(path), {}
+def drafter_lock_name(deployment: Deployment, catalog: Catalog) -> str | None:
+    """The deployment's draft model as the lock names it; None: it has none, or a directory."""
+    model = drafters.reference(deployment, catalog)
+    if model is None or model.repo is None:
+        return None
+    return f"{model.repo}@{model.revision}" if model.revision else model.repo
+
+
+def locked_revisions(path: Path | None, box: Box, catalog: Catalog) -> tuple[dict[str, str], dict[str, str]]:
+    """Deployment -> commit that the lock was made with, of the models and of the draft models.
+
+    Only as far as it was made for what is declared.
+    """
+    models: dict[str, str] = {}
+    drafts: dict[str, str] = {}
+    known = lock.read(path) if path else lock.Lock()
     for deployment in box.deployments:
-        name = lock_name(deployment, catalog)
-        revision = known.entry(box.host, deployment.name).revision_of(name) if name else None
-        if revision:
-            found[deployment.name] = revision
-    return found
+        entry = known.entry(box.host, deployment.name)
+        model, draft = lock_name(deployment, catalog), drafter_lock_name(deployment, catalog)
+        if model and (revision := entry.revision_of(model)):
+            models[deployment.name] = revision
+        if draft and (revision := entry.drafter_revision_of(draft)):
+            drafts[deployment.name] = revision
+    return models, drafts

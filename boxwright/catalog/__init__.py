@@ -18,13 +18,17 @@ from boxwright.catalog.options import OptionTable
 
 @dataclass(frozen=True)
 class Catalog:
-    """The whole catalog. models: by id. options: engine -> its options by release."""
+    """The whole catalog. models: by id. options: engine -> its options by release.
+
+    draft_classes: method -> class of its draft models -> engine -> first release.
+    """
 
     cards: tuple[CardKind, ...]
     models: Mapping[str, ModelEntry]
     drafters: tuple[Drafter, ...]
     images: Images
     options: Mapping[str, OptionTable] = field(repr=False)
+    draft_classes: Mapping[str, Mapping[str, Mapping[str, str]]]
 
     def card(self, identity: str) -> CardKind | None:
         """A kind of card by its id."""
@@ -49,6 +53,7 @@ def load() -> Catalog:
         drafters,
         images.load(),
         {"vllm": options.load_vllm()},
+        models.draft_classes(),
     )
 
 

@@ -29,7 +29,10 @@ class Weights:
 
 @dataclass(frozen=True)
 class Drafter:
-    """A second model that drafts for others. tokens: that it drafts a step."""
+    """A second model that drafts for others.
+
+    tokens: that it was trained to draft a step, 0 where unknown. attention, sliding: as of an Architecture.
+    """
 
     id: str
     repo: str
@@ -39,6 +42,7 @@ class Drafter:
     tokens: int
     attention: Attention
     since: Mapping[str, str]
+    sliding: Attention | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,12 @@ def load() -> tuple[tuple[ModelEntry, ...], tuple[Drafter, ...]]:
     models = tuple(_model(entry) for file in files for entry in file["models"])
     drafters = tuple(_drafter(entry) for file in files for entry in file.get("drafters", ()))
     return models, drafters
+
+
+def draft_classes() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """Method -> class of its draft models -> engine -> first release that has it."""
+    classes: Mapping[str, Mapping[str, Mapping[str, str]]] = reading.yaml_file("drafting.yml")["methods"]
+    return classes
 
 
 def _model(entry: Mapping[str, Any]) -> ModelEntry:
@@ -127,5 +137,5 @@ def _drafter(entry: Mapping[str, Any]) -> Drafter:
         bytes=entry["bytes"],
         tokens=entry["tokens"],
         attention=Attention(**entry["attention"]),
-        since=entry["since"],
+        since=draft_classes()[entry["method"]][entry["class"]],
     )

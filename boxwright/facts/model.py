@@ -223,8 +223,9 @@ class ModelFiles:
     request: what was asked, as `org/name@revision` or a path. origin: hub, store, path, or made (of a stored
     revision, on the host). revision: 40-hex
     commit. config: its config.json. tensors: None when the headers could not be read. error: `unreachable`,
-    `tls`, `dns`, `unauthorized` (401), `forbidden` (403), `not-found` (404), `invalid`, with detail for a
-    person. complete: the store's own record says that every byte is there and verified.
+    `tls`, `dns`, `unauthorized` (401), `forbidden` (403), `not-found` (404), `rate-limited` (429), `invalid`,
+    with detail for a person and the hub's X-Error-Code as code. complete: the store's own record says that
+    every byte is there and verified. loaded: weights files that the index names, empty without an index.
     """
 
     request: str
@@ -238,6 +239,8 @@ class ModelFiles:
     complete: bool = False
     error: str | None = None
     detail: str = ""
+    code: str = ""
+    loaded: tuple[str, ...] = ()
 
     @property
     def weight_bytes(self) -> int:

@@ -19,7 +19,7 @@ def _model(one: Mapping[str, Any]) -> ModelFiles:
     repo, revision = one.get("repo"), one.get("revision")
     requested = one.get("requested") or (revision if one.get("origin") == "store" else None)
     config, tensors = one.get("config"), one.get("tensors")
-    listed, record = one.get("files"), _record(one.get("record"))
+    listed, record, loaded = one.get("files"), _record(one.get("record")), one.get("loaded")
     return ModelFiles(
         request=f"{repo}@{requested}" if repo and requested else str(repo or one.get("directory") or ""),
         origin=str(one.get("origin", "")),
@@ -36,6 +36,8 @@ def _model(one: Mapping[str, Any]) -> ModelFiles:
         complete=bool(record),
         error=str(one["error"]) if one.get("error") else None,
         detail=str(one.get("detail") or ""),
+        code=str(one.get("code") or ""),
+        loaded=tuple(str(name) for name in loaded) if isinstance(loaded, list) else (),
     )
 
 

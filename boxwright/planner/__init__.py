@@ -20,9 +20,19 @@ from boxwright.spec.box import Box
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def plan(box: Box, facts: HostFacts, catalog: Catalog, revisions: Mapping[str, str] = _NONE) -> HostPlan:
-    """The plan of a box. revisions: deployment -> commit of its weights that the lock file names."""
-    host = case.host_of(box, facts, catalog, revisions)
+def plan(
+    box: Box,
+    facts: HostFacts,
+    catalog: Catalog,
+    revisions: Mapping[str, str] = _NONE,
+    drafter_revisions: Mapping[str, str] = _NONE,
+) -> HostPlan:
+    """The plan of a box.
+
+    revisions, drafter_revisions: deployment -> commit that the lock file names, of its weights and of its
+    draft model's.
+    """
+    host = case.host_of(box, facts, catalog, revisions, drafter_revisions)
     cases = case.cases(host)
     gates, advice = rules.findings(host, cases)
     return HostPlan(box.host, facts, cases, tuple(gates), tuple(advice), changes(host, cases))

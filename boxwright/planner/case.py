@@ -13,7 +13,7 @@ from boxwright.engines.command import Command
 from boxwright.engines.settings import Settings
 from boxwright.facts.model import HostFacts, Image
 from boxwright.planner import cards as host_cards
-from boxwright.planner import memory, model_source, settings
+from boxwright.planner import drafters, memory, model_source, settings
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.kv_pool import Pool
 from boxwright.planner.memory import Ledger
@@ -23,13 +23,17 @@ from boxwright.spec.box import Box, Deployment
 
 @dataclass(frozen=True)
 class Host:
-    """A box with its facts, the catalog and its cards. revisions: deployment -> locked commit."""
+    """A box with its facts, the catalog and its cards.
+
+    revisions, drafter_revisions: deployment -> locked commit of its model, of its draft model.
+    """
 
     box: Box
     facts: HostFacts
     catalog: Catalog
     cards: tuple[PlannedCard, ...]
     revisions: Mapping[str, str]
+    drafter_revisions: Mapping[str, str]
 
     @property
     def driver_branch(self) -> int | None:
@@ -48,9 +52,9 @@ class Case:
     place: in box_deployments. indices: of the cards it gets; cards: those of them that are there.
 
     cuda: of the image, as it says itself or by its tag. quantized_bytes: weights after quantizing on the
-    host. pool: None while the geometry is unknown, or its cache, which unknown_cache names. ledgers: of each
-    card whose memory is known; ledger: of the one that ends first. context: tokens, None where left to the
-    engine.
+    host. draft_model: a second model that drafts, None without one; drafter: its numbers. pool: None while
+    the geometry is unknown, or its cache, which unknown_cache names. ledgers: of each card whose memory is
+    known; ledger: of the one that ends first. context: tokens, None where left to the engine.
     """
 
     host: Host
@@ -63,6 +67,7 @@ class Case:
     indices: tuple[int, ...]
     cards: tuple[PlannedCard, ...]
     settings: Settings
+    draft_model: ModelSource | None
     drafter: Drafter | None
     pool: Pool | None
     unknown_cache: str | None
@@ -79,6 +84,12 @@ class Case:
     def ledger(self) -> Ledger | None:
         """The memory of the card that ends first, None while none is known."""
         return memory.limiting(self.ledgers)
+
+    @property
+    def sources(self) -> tuple[tuple[ModelSource, str], ...]:
+        """The models that it is made of, each with where it is declared below the deployment."""
+        draft = ((self.draft_model, "speculative.model"),) if self.draft_model else ()
+        return ((self.model, "model"), *draft)
 
     @property
     def path(self) -> str:
@@ -121,9 +132,15 @@ def served_bytes(deployment: Deployment, model: ModelSource) -> int | None:
     return model_source.estimated_bytes(model.architecture, wanted.bits, wanted.group_size)
 
 
-def host_of(box: Box, facts: HostFacts, catalog: Catalog, revisions: Mapping[str, str]) -> Host:
+def host_of(
+    box: Box,
+    facts: HostFacts,
+    catalog: Catalog,
+    revisions: Mapping[str, str],
+    drafter_revisions: Mapping[str, str],
+) -> Host:
     """The box with its cards recognised."""
-    return Host(box, facts, catalog, host_cards.of_host(facts, catalog), revisions)
+    return Host(box, facts, catalog, host_cards.of_host(facts, catalog), revisions, drafter_revisions)
 
 
 def cases(host: Host) -> tuple[Case, ...]:
@@ -149,7 +166,10 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     if deployment.gpus is None:
         ranks = chosen.tensor_parallel * chosen.pipeline_parallel
         indices, cards = indices[:ranks], cards[:ranks]
-    drafter = catalog.drafter(deployment.model.name, chosen.draft_method)
+    draft_model = drafters.resolve(
+        host.box, deployment, host.facts, catalog, host.drafter_revisions.get(deployment.name)
+    )
+    drafter = drafters.drafter(deployment, draft_model, catalog)
     pool, unknown = None, None
     ledgers: tuple[Ledger, ...] = ()
     steady = None
@@ -177,6 +197,7 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
         indices,
         cards,
         chosen,
+        draft_model,
         drafter,
         pool,
         unknown,

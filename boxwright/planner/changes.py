@@ -77,9 +77,11 @@ def _deployment(case: Case) -> Iterator[str]:
         (release for release in case.host.facts.releases if release.deployment == name and release.current),
         None,
     )
-    size = model.download_bytes
-    if size and not model.complete and not model.path and not case.is_made:
-        yield f"{name}: {gb(size)} of weights are fetched from {model.repo}"
+    for source, _ in case.sources:
+        size = source.download_bytes
+        if size and not (case.is_made and source is model):
+            what = "weights" if source is model else "a draft model"
+            yield f"{name}: {gb(size)} of {what} are fetched from {source.repo}"
     if case.deployment.quantize and not case.is_made:
         yield f"{name}: {model.name} is quantized to {case.deployment.quantize.bits} bits"
     if current is None:
@@ -105,8 +107,11 @@ def _deployment(case: Case) -> Iterator[str]:
 def _same_weights(case: Case, current: Release | None) -> bool:
     if current is None:
         return False
-    revision = current.record.get("revision")
-    return case.model.revision is None or revision == case.model.revision
+    record, drafter = current.record, case.draft_model
+    unknown = drafter is not None and drafter.directory is None
+    if not unknown and record.get("drafter_directory") != (drafter.directory if drafter else None):
+        return False
+    return case.model.revision is None or record.get("revision") == case.model.revision
 
 
 def _command(value: object) -> tuple[str, ...]:

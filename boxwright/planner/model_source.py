@@ -1,43 +1,36 @@
-"""Which model a deployment means, and what is known of it: store, hub, directory, catalog."""
+"""What is known of a model that a deployment means: of its store, hub, directory, catalog."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from boxwright.catalog import Catalog, ModelEntry
 from boxwright.catalog.architecture import Architecture
 from boxwright.catalog.config_values import UnreadableConfig
-from boxwright.catalog.model_config import from_config
-from boxwright.facts.model import File, HostFacts, ModelFiles, TensorGroup
+from boxwright.catalog.model_config import code_classes, from_config, no_chat_model
+from boxwright.catalog.quantization import Quantization, of_config
+from boxwright.facts.model import File, HostFacts, ModelFiles
+from boxwright.planner import model_files
 from boxwright.spec.box import Box, Deployment, Quantize
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_MTP = re.compile(r"(^|\.)mtp(\.|$)")
-_VISION = re.compile(r"(^|\.)(visual|vision_tower|vision_model|multi_modal_projector)(\.|$)")
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """How a checkpoint's numbers are stored.
-
-    method: of its quantization_config, None for 16-bit. bits: a weight.
-    """
-
-    method: str | None
-    bits: int
-    group_size: int | None = None
+#: Files by which sentence-transformers tells that a model makes vectors, whatever its class is called.
+_EMBEDDING_FILES = frozenset({"modules.json", "1_Pooling/config.json"})
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A deployment's model as far as it is known.
+    """A model as far as it is known.
 
-    problem: why it is not (`unknown-model`, `hub`, `config`, `path`), with detail. weight_bytes: what the
-    engine loads, None where unknown; exact: read from the files, not from the catalog. mtp: whether the
-    checkpoint has its draft layer, None where unknown. vision_bytes, mtp_bytes: their part of weight_bytes.
-    complete: it lies in the store, every byte verified. present_bytes: of files that need no download.
+    problem: why it cannot be used, with detail: `unknown-model`, `hub`, `path`, `config` (unreadable),
+    `weights` (in no usable format), `task` (it writes no text). weight_bytes: what the engine loads, None
+    where unknown; exact: read from the files, not from the catalog. mtp: whether the checkpoint has its draft
+    layer, None where unknown. vision_bytes, mtp_bytes, embedding_bytes: their part of weight_bytes.
+    code: classes that come as Python code with it. complete: it lies in the store, every byte verified.
+    config: its config.json.
     """
 
     name: str
@@ -46,10 +39,11 @@ class ModelSource:
     revision: str | None = None
     path: str | None = None
     architecture: Architecture | None = None
-    quantization: Quantization = Quantization(None, 16)
+    quantization: Quantization = field(default_factory=lambda: Quantization(None, 16))
     weight_bytes: int | None = None
     vision_bytes: int = 0
     mtp_bytes: int = 0
+    embedding_bytes: int = 0
     mtp: bool | None = None
     exact: bool = False
     files: tuple[File, ...] = ()
@@ -58,6 +52,8 @@ class ModelSource:
     problem: str | None = None
     detail: str = ""
     error: ModelFiles | None = None
+    code: tuple[str, ...] = ()
+    config: Mapping[str, Any] | None = None
 
     @property
     def download_bytes(self) -> int | None:
@@ -77,30 +73,6 @@ def quantized_directory(source: str, wanted: Quantize) -> str:
     return f"{source}-{wanted.method}-w{wanted.bits}g{wanted.group_size}"
 
 
-def lookups(
-    deployments: Iterable[Deployment], catalog: Catalog, revisions: dict[str, str]
-) -> list[dict[str, str]]:
-    """What the module host_facts has to look up: repo with revision, or path, each once.
-
-    revisions: deployment -> locked commit.
-    """
-    asked: list[dict[str, str]] = []
-    for deployment in deployments:
-        model = deployment.model
-        entry = catalog.models.get(model.name) if model.name else None
-        repo = model.repo or (entry.repo if entry else None)
-        if repo:
-            revision = revisions.get(deployment.name) or model.revision
-            one = {"repo": repo, "revision": revision} if revision else {"repo": repo}
-        elif model.path:
-            one = {"path": model.path}
-        else:
-            continue
-        if one not in asked:
-            asked.append(one)
-    return asked
-
-
 def resolve(
     box: Box, deployment: Deployment, facts: HostFacts, catalog: Catalog, locked: str | None
 ) -> ModelSource:
@@ -110,27 +82,40 @@ def resolve(
     if model.name and entry is None:
         return ModelSource(model.name, problem="unknown-model")
     if model.path:
-        return _from_path(model.path, facts)
-    repo = model.repo or (entry.repo if entry else "") or ""
-    wanted = locked or model.revision
+        base = ModelSource(model.path, path=model.path, directory=model.path)
+    else:
+        base = _of_entry(entry) if entry else ModelSource(model.repo or "", repo=model.repo)
+    pickled = box.settings.get("model_weights_allow_pickle")
+    allowed = isinstance(pickled, (list, tuple)) and base.repo in pickled
+    return _judged(located(box, base, locked or model.revision, facts, pickled=allowed))
+
+
+def located(
+    box: Box, base: ModelSource, wanted: str | None, facts: HostFacts, *, pickled: bool = False
+) -> ModelSource:
+    """A source with what store, hub or directory say of it.
+
+    wanted: the revision asked for. pickled: whether weights that can run code when loaded are let in.
+    """
+    if base.path:
+        return _from_path(base, facts, pickled=pickled)
+    repo = base.repo or ""
     answer = _best(repo, wanted, facts)
-    base = _of_entry(entry) if entry else ModelSource(repo, repo=repo)
     if answer is None or answer.error:
         revision = wanted if wanted and _COMMIT.fullmatch(wanted) else None
         failed = answer is not None and facts.recorded
-        return _with(
+        return replace(
             base,
             revision=revision,
-            problem="hub" if failed or entry is None else None,
+            problem="hub" if failed or base.weight_bytes is None else None,
             detail=answer.detail if answer else "",
             error=answer,
             directory=store_directory(box, repo, revision) if revision else None,
         )
-    directory = store_directory(box, repo, answer.revision) if answer.revision else None
-    return _with(
-        _read(base, answer),
+    return replace(
+        _read(base, answer, pickled=pickled),
         revision=answer.revision,
-        directory=directory,
+        directory=store_directory(box, repo, answer.revision) if answer.revision else None,
         complete=answer.complete and answer.origin == "store",
     )
 
@@ -152,11 +137,6 @@ def _best(repo: str, wanted: str | None, facts: HostFacts) -> ModelFiles | None:
     if wanted is None and len(stored) == 1:
         return stored[0]
     return hub[0] if hub else None
-
-
-def _with(source: ModelSource, **changes: object) -> ModelSource:
-    values = {name: getattr(source, name) for name in source.__dataclass_fields__}
-    return ModelSource(**{**values, **changes})
 
 
 def _of_entry(entry: ModelEntry) -> ModelSource:
@@ -185,19 +165,18 @@ def estimated_bytes(architecture: Architecture, bits: int, group_size: int | Non
     return body + 2 * (architecture.parameters - architecture.body_parameters)
 
 
-def _from_path(path: str, facts: HostFacts) -> ModelSource:
-    found = next((one for one in facts.models if one.origin == "path" and one.directory == path), None)
-    base = ModelSource(path, path=path, directory=path)
+def _from_path(base: ModelSource, facts: HostFacts, *, pickled: bool) -> ModelSource:
+    found = next((one for one in facts.models if one.origin == "path" and one.directory == base.path), None)
     if found is None:
-        return _with(
+        return replace(
             base, problem="path" if facts.recorded else None, detail="the host was not asked about it"
         )
     if found.error:
-        return _with(base, problem="path", detail=found.detail)
-    return _with(_read(base, found), complete=True)
+        return replace(base, problem="path", detail=found.detail, error=found)
+    return replace(_read(base, found, pickled=pickled), complete=True)
 
 
-def _read(base: ModelSource, answer: ModelFiles) -> ModelSource:
+def _read(base: ModelSource, answer: ModelFiles, *, pickled: bool) -> ModelSource:
     """The source with what an answer says of geometry, numbers, sizes and tensors."""
     architecture, problem, detail = base.architecture, None, ""
     if answer.config is not None:
@@ -206,69 +185,37 @@ def _read(base: ModelSource, answer: ModelFiles) -> ModelSource:
         except UnreadableConfig as error:
             problem, detail = ("config" if architecture is None else None), str(error)
     elif architecture is None:
-        problem, detail = "config", "there is no config.json"
-    weights = weight_files(answer.files)
+        problem, detail = "config", "it has no config.json"
+    weights = model_files.weight_files(answer.files, answer.loaded)
+    if not weights and pickled:
+        weights = model_files.pickled_files(answer.files)
+    if answer.files and not weights:
+        problem, detail = "weights", model_files.without_safetensors(answer.files)
     size = sum(file.size for file in weights)
-    groups = answer.tensors or ()
-    mtp_bytes, vision_bytes = _sum(groups, _MTP), _sum(groups, _VISION)
-    return _with(
+    kinds = model_files.tensors(answer, architecture)
+    return replace(
         base,
         architecture=architecture,
         problem=problem,
         detail=detail,
         files=answer.files,
-        quantization=_quantization(answer, base.quantization),
+        quantization=of_config(answer.config) if answer.config is not None else base.quantization,
         weight_bytes=size or base.weight_bytes,
         exact=bool(size),
-        mtp=bool(mtp_bytes) if answer.tensors is not None else base.mtp,
-        mtp_bytes=mtp_bytes if answer.tensors is not None else base.mtp_bytes,
-        vision_bytes=vision_bytes if answer.tensors is not None else base.vision_bytes,
+        mtp=kinds.mtp if kinds else base.mtp,
+        mtp_bytes=kinds.draft_layer if kinds else base.mtp_bytes,
+        vision_bytes=kinds.vision if kinds else base.vision_bytes,
+        embedding_bytes=kinds.embeddings if kinds else 0,
+        code=code_classes(answer.config) if answer.config is not None else (),
+        config=answer.config,
     )
 
 
-def weight_files(files: Iterable[File]) -> list[File]:
-    """The safetensors files that an engine loads: of the top folder, not the second copy named
-    `consolidated`.
-    """
-    plain = [file for file in files if file.path.endswith(".safetensors") and "/" not in file.path]
-    return [file for file in plain if not file.path.startswith("consolidated")] or plain
-
-
-def _sum(groups: Iterable[TensorGroup], name: re.Pattern[str]) -> int:
-    return sum(group.bytes for group in groups if name.search(group.name))
-
-
-def _quantization(answer: ModelFiles, default: Quantization) -> Quantization:
-    config = answer.config or {}
-    text = config.get("text_config")
-    said = config.get("quantization_config") or (
-        text.get("quantization_config") if isinstance(text, dict) else None
-    )
-    if not isinstance(said, dict):
-        return Quantization(None, 16) if answer.config is not None else default
-    method = str(said.get("quant_method") or said.get("quant_algo") or "unknown").lower()
-    weights = _group_weights(said)
-    bits = next(
-        (
-            value
-            for value in (said.get("bits"), said.get("w_bit"), weights.get("num_bits"))
-            if isinstance(value, int) and 1 <= value <= 16
-        ),
-        8 if "fp8" in method else 4,
-    )
-    size = next(
-        (
-            value
-            for value in (said.get("group_size"), said.get("q_group_size"), weights.get("group_size"))
-            if isinstance(value, int) and value > 0
-        ),
-        None,
-    )
-    return Quantization(method, bits, size)
-
-
-def _group_weights(said: dict[str, object]) -> dict[str, object]:
-    groups = said.get("config_groups")
-    first = next(iter(groups.values()), None) if isinstance(groups, dict) else None
-    weights = first.get("weights") if isinstance(first, dict) else None
-    return weights if isinstance(weights, dict) else {}
+def _judged(source: ModelSource) -> ModelSource:
+    """The source, refused when it is no model that answers questions."""
+    if source.config is None or source.problem in ("hub", "path"):
+        return source
+    kind = no_chat_model(source.config)
+    if kind is None and any(file.path in _EMBEDDING_FILES for file in source.files):
+        kind = "an embedding model"
+    return replace(source, problem="task", detail=kind) if kind else source

@@ -10,7 +10,8 @@ from boxwright.facts.model import HostFacts
 from boxwright.planner import figures
 from boxwright.planner.case import Case
 from boxwright.planner.finding import Finding
-from boxwright.planner.model_source import quantized_directory, store_directory
+from boxwright.planner.model_source import ModelSource, quantized_directory, store_directory
+from boxwright.spec.box import Box
 
 #: Seconds and tokens that a gate's question may take: a model that thinks first needs more of both.
 GATE_TIMEOUT_S, GATE_TOKENS, GATE_TOKENS_THINKING = 300, 64, 2048
@@ -56,6 +57,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "release": case.settings.release,
         "weights": weights,
         "quantize": quantize,
+        "drafter": _drafter(case),
         "model_directory": quantize["directory"] if quantize else weights["directory"],
         "served_name": declared.name,
         "port": declared.port,
@@ -78,8 +80,19 @@ def deployment(case: Case) -> dict[str, Any]:
     }
 
 
+def _drafter(case: Case) -> dict[str, Any] | None:
+    """The draft model's files. native: its class is the engine's own, whatever code its config.json names."""
+    if case.draft_model is None:
+        return None
+    known = case.drafter is not None and bool(case.drafter.since)
+    return {**_files(case.draft_model, case.host.box), "native": known}
+
+
 def _weights(case: Case) -> dict[str, Any]:
-    model, box = case.model, case.host.box
+    return _files(case.model, case.host.box)
+
+
+def _files(model: ModelSource, box: Box) -> dict[str, Any]:
     if model.path:
         return {
             "kind": "path",
@@ -88,6 +101,7 @@ def _weights(case: Case) -> dict[str, Any]:
             "endpoint": None,
             "directory": model.path,
             "bytes": model.weight_bytes,
+            "parts": _parts(model),
             "files": [asdict(file) for file in model.files],
         }
     unresolved = store_directory(box, model.repo, "unresolved") if model.repo else None
@@ -98,8 +112,21 @@ def _weights(case: Case) -> dict[str, Any]:
         "endpoint": box.hub.endpoint,
         "directory": model.directory or unresolved,
         "bytes": model.weight_bytes,
+        "parts": _parts(model),
         "files": [asdict(file) for file in model.files],
     }
+
+
+def _parts(model: ModelSource) -> dict[str, int] | None:
+    """Bytes of the weights by kind, as the headers of the files have them; None where they were not read."""
+    if not model.embedding_bytes:
+        return None
+    parts = {
+        "embeddings": model.embedding_bytes,
+        "vision": model.vision_bytes,
+        "draft_layer": model.mtp_bytes,
+    }
+    return {**parts, "layers": max(0, (model.weight_bytes or 0) - sum(parts.values()))}
 
 
 def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:

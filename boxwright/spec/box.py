@@ -59,14 +59,6 @@ class ModelRef:
 
 
 @dataclass(frozen=True)
-class Speculative:
-    """Drafting. method: mtp, dflash2, ngram or none. tokens: drafted tokens a step, None where left out."""
-
-    method: str = "none"
-    tokens: int | None = None
-
-
-@dataclass(frozen=True)
 class Quantize:
     """Make an integer checkpoint on the host. bits: of a weight. group_size: weights that share a scale."""
 
@@ -91,6 +83,19 @@ def _model(decode: Decoder, value: object, path: str) -> object:
     if model is not INVALID and (model.name or bool(model.repo) is bool(model.path)):
         return decode.fail(path, value, "must say exactly one of repo and path", allowed)
     return model
+
+
+@dataclass(frozen=True)
+class Speculative:
+    """Drafting. method: mtp, dflash2, ngram or none. tokens: drafted tokens a step, None where left out.
+
+    model: the draft model where the method has one: a drafter of the catalog, a repository or a directory;
+    None is the one that the catalog has for the deployment's model.
+    """
+
+    method: str = "none"
+    tokens: int | None = None
+    model: ModelRef | None = field(default=None, metadata={READ: _model})
 
 
 def _indices(decode: Decoder, value: object, path: str) -> object:

@@ -25,18 +25,25 @@ FORMAT = 1
 class Entry:
     """What was resolved for one deployment.
 
-    model: `repo` or `repo@revision` as declared; revision: the commit, 40 hexadecimal digits. image: as
-    declared; image_digest: `sha256:…` of its manifest.
+    model: `repo` or `repo@revision` as declared; revision: the commit, 40 hexadecimal digits. drafter,
+    drafter_revision: the same of its draft model. image: as declared; image_digest: `sha256:…` of its
+    manifest.
     """
 
     model: str | None = None
     revision: str | None = None
     image: str | None = None
     image_digest: str | None = None
+    drafter: str | None = None
+    drafter_revision: str | None = None
 
     def revision_of(self, model: str) -> str | None:
         """The locked commit, if it was resolved from this very model."""
         return self.revision if self.model == model else None
+
+    def drafter_revision_of(self, drafter: str) -> str | None:
+        """The locked commit of the draft model, if it was resolved from this very one."""
+        return self.drafter_revision if self.drafter == drafter else None
 
     def digest_of(self, image: str) -> str | None:
         """The locked digest, if it was resolved from this very image reference."""
@@ -99,6 +106,8 @@ def update(
     revision: str | None = None,
     image: str | None = None,
     image_digest: str | None = None,
+    drafter: str | None = None,
+    drafter_revision: str | None = None,
 ) -> Lock:
     """Record what was resolved for a deployment; gives the new content.
 
@@ -114,6 +123,9 @@ def update(
             entry = before.entry(host, deployment)
             if model is not None:
                 entry = replace(entry, model=model, revision=revision or entry.revision_of(model))
+            if drafter is not None:
+                drafter_revision = drafter_revision or entry.drafter_revision_of(drafter)
+                entry = replace(entry, drafter=drafter, drafter_revision=drafter_revision)
             if image is not None:
                 entry = replace(entry, image=image, image_digest=image_digest or entry.digest_of(image))
             after = before.with_entry(host, deployment, entry)

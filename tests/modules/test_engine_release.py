@@ -106,6 +106,28 @@ def test_a_release_is_made_and_then_there(release, box):
     assert (second["changed"], second["releases"]) == (False, first["releases"])
 
 
+def test_a_draft_model_is_part_of_the_release(release, box):
+    (box / "draft").mkdir()
+
+    def with_draft(revision):
+        return release({"drafter": {"kind": "hub", "directory": str(box / "draft"), "revision": revision}})
+
+    plain = release()["releases"]["qwen"]
+    first = with_draft("c" * 40)["releases"]["qwen"]
+    unit = text(box, "root", "releases", "qwen", first, "unit.service")
+    assert f"source={box}/draft,target=/drafter,readonly" in unit
+    second = with_draft("d" * 40)["releases"]["qwen"]
+    assert len({plain, first, second}) == 3
+    assert release({"drafter": None})["releases"]["qwen"] == plain
+    state = json.loads(text(box, "root", "releases", "qwen", plain, "release.json"))
+    assert not {"drafter_directory", "drafter_revision"} & set(state)
+
+
+def test_a_draft_model_that_is_not_there_makes_no_release(release, box):
+    result = release({"drafter": {"kind": "hub", "directory": "/nowhere/draft", "revision": "c" * 40}})
+    assert "/nowhere/draft is not there" in result["msg"]
+
+
 def test_the_key_is_made_once_for_root_alone(release, box):
     release()
     key = box / "etc" / "engines" / "qwen" / "api-key"

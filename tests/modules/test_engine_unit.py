@@ -76,6 +76,15 @@ def test_weights_and_key_cannot_be_written():
     )
 
 
+def test_a_draft_model_lies_beside_the_model_and_cannot_be_written():
+    place = "/var/lib/boxwright/models/o--d/" + "c" * 40
+    assert (
+        after(argv(drafter_directory=place), "--mount")[1]
+        == f"type=bind,source={place},target=/drafter,readonly"
+    )
+    assert not any("/drafter" in word for word in argv())
+
+
 def test_a_comma_in_a_path_is_quoted_as_docker_reads_it():
     assert after(argv(model_directory='/models/a,b "c"'), "--mount")[0] == (
         'type=bind,"source=/models/a,b ""c""",target=/model,readonly'

@@ -11,12 +11,14 @@ from ansible.plugins.action import ActionBase
 from boxwright import catalog
 from boxwright.ansible.declared import box_of, lock_path, locked_revisions
 from boxwright.errors import UserError
-from boxwright.planner.model_source import lookups
+from boxwright.planner.lookups import lookups
 from boxwright.spec.box import Box
 
 
-def arguments(box: Box, revisions: dict[str, str], known: catalog.Catalog) -> dict[str, Any]:
-    """The module's arguments for a box."""
+def arguments(
+    box: Box, revisions: tuple[dict[str, str], dict[str, str]], known: catalog.Catalog
+) -> dict[str, Any]:
+    """The module's arguments for a box. revisions: as of `locked_revisions`."""
     daemon = box.settings.get("container_runtime_daemon_config")
     daemon = daemon if isinstance(daemon, Mapping) else {}
     insecure = daemon.get("insecure-registries")
@@ -24,7 +26,7 @@ def arguments(box: Box, revisions: dict[str, str], known: catalog.Catalog) -> di
         "root_dir": box.root_dir,
         "config_dir": box.config_dir,
         "docker_root": str(daemon.get("data-root") or "/var/lib/docker"),
-        "models": lookups(box.deployments, known, revisions),
+        "models": lookups(box.deployments, known, *revisions),
         "images": sorted({deployment.image for deployment in box.deployments}),
         "endpoint": box.hub.endpoint,
         "token": box.hub.token.reveal() if box.hub.token else "",

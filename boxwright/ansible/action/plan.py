@@ -11,7 +11,14 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from boxwright import catalog, facts, planner
-from boxwright.ansible.declared import box_of, lock_name, lock_path, locked_revisions, plain
+from boxwright.ansible.declared import (
+    box_of,
+    drafter_lock_name,
+    lock_name,
+    lock_path,
+    locked_revisions,
+    plain,
+)
 from boxwright.errors import UserError
 from boxwright.planner import Finding, HostPlan
 from boxwright.spec import inventory, lock
@@ -36,8 +43,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         known, path = catalog.load(), lock_path(variables)
         try:
             box = box_of(self._templar, variables)
-            revisions = locked_revisions(path, box, known)
-            made = planner.plan(box, facts.parse(plain(raw), box.host), known, revisions)
+            models, drafts = locked_revisions(path, box, known)
+            made = planner.plan(box, facts.parse(plain(raw), box.host), known, models, drafts)
             if refuse and path and not made.gates and not self._task.check_mode:
                 _lock(path, made, known)
         except UserError as error:
@@ -54,11 +61,14 @@ def _said(made: HostPlan) -> str:
 
 
 def _lock(path: Path, made: HostPlan, known: catalog.Catalog) -> None:
-    """Keep the commits that the models were resolved to."""
+    """Keep the commits that the models and draft models were resolved to."""
     for case in made.cases:
         name, revision = lock_name(case.deployment, known), case.model.revision
         if name and revision:
             lock.update(path, made.host, case.deployment.name, model=name, revision=revision)
+        name, draft = drafter_lock_name(case.deployment, known), case.draft_model
+        if name and draft and draft.revision:
+            lock.update(path, made.host, case.deployment.name, drafter=name, drafter_revision=draft.revision)
 
 
 def _places(variables: Mapping[str, Any], host: str) -> Callable[[str], str]:

@@ -14,6 +14,7 @@ TEMPLATE = 1
 #: Inside the container; outside, the deployment's own port is published.
 PORT = 8000
 MODEL_DIRECTORY = "/model"
+DRAFTER_DIRECTORY = "/drafter"
 CACHE_DIRECTORY = "/cache"
 KEY_FILE = "/run/boxwright/api-key"
 #: The variable from which each engine takes the key that clients must send.
@@ -122,6 +123,11 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         _devices(state),
         ["--publish", "%s:%d:%d" % (_address(state["bind"]), state["port"], PORT)],
         ["--mount", _mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)],
+        *(
+            [["--mount", _mount(state["drafter_directory"], DRAFTER_DIRECTORY, read_only=True)]]
+            if state.get("drafter_directory")
+            else []
+        ),
         ["--mount", _mount(state["cache_directory"], CACHE_DIRECTORY)],
         ["--mount", _mount(state["key_file"], KEY_FILE, read_only=True)],
     ]

@@ -132,6 +132,13 @@ def state_of(
     """Everything that makes a release the one it is: the same state gives the same unit, and the same id."""
     name = deployment["name"]
     weights = deployment.get("weights") or {}
+    drafter = deployment.get("drafter") or {}
+    # Without a draft model there is no word of one, so that such releases keep the ids they had.
+    draft = (
+        {"drafter_directory": drafter["directory"], "drafter_revision": drafter.get("revision")}
+        if drafter
+        else {}
+    )
     return {
         "template": TEMPLATE,
         "name": name,
@@ -146,6 +153,7 @@ def state_of(
         }
         or None,
         "model_directory": deployment["model_directory"],
+        **draft,
         "command": [str(word) for word in deployment["command"]],
         "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},
         "access": access if devices else "none",
@@ -208,11 +216,11 @@ def prepare(
         return
     if image.digest:
         result.digests[name] = {"image": deployment["image"], "digest": image.digest}
-    if not check and not os.path.isdir(deployment["model_directory"]):
-        raise ReleaseError(
-            "%s is not there: the roles model_weights and model_quantize bring it"
-            % deployment["model_directory"]
-        )
+    for directory in (deployment["model_directory"], (deployment.get("drafter") or {}).get("directory")):
+        if directory and not check and not os.path.isdir(directory):
+            raise ReleaseError(
+                "%s is not there: the roles model_weights and model_quantize bring it" % directory
+            )
     access = host.access()
     devices = host.devices(access, deployment.get("gpus") or [], deployment.get("devices") or [])
     state = state_of(deployment, image, access, devices, params)

@@ -24,7 +24,7 @@ description:
 options:
   store: {description: "Directory of the store.", type: path, required: true}
   weights:
-    description: "The weights of every deployment, as the plan has them."
+    description: "The weights and draft models of every deployment, as the plan has them."
     type: list
     elements: dict
     required: true
@@ -49,7 +49,7 @@ options:
 
 
 class Work(NamedTuple):
-    """One revision. look: what was found of it; entries: what it holds in the end."""
+    """One revision. code: it may name classes; look: what was found of it; entries: what it holds at last."""
 
     store: Store
     endpoint: str
@@ -131,6 +131,8 @@ class Call:
         repo = weights["repo"]
         files = [dict(file, sha256=file.get("sha256")) for file in weights.get("files") or []]
         pickled, code = (repo in (self.params[name] or []) for name in ("allow_pickle", "allow_code"))
+        # Code that a config names does not matter where the engine has the class itself: it is not fetched.
+        native = bool(weights.get("native"))
         try:
             wanted = weight_files.select(files, pickled, code).wanted
         except weight_files.PathError as error:
@@ -141,7 +143,8 @@ class Call:
             if refused:
                 raise StoreError(refused)
         look = self.inspect(store)
-        return Work(store, weights.get("endpoint") or "https://huggingface.co", code, look, look.entries)
+        endpoint = weights.get("endpoint") or "https://huggingface.co"
+        return Work(store, endpoint, code or native, look, look.entries)
 
     def inspect(self, store: Store) -> Look:
         """Look at one store, telling of the hashing when there is much of it."""

@@ -8,7 +8,9 @@ from boxwright.planner.case import Case, Host
 from boxwright.planner.finding import Finding
 from boxwright.planner.rules import (  # noqa: F401  # importing them registers their rules
     cards,
+    checkpoint,
     disk,
+    drafter,
     driver,
     hub,
     image,

@@ -38,11 +38,12 @@ def needs(host: Host, cases: Sequence[Case]) -> Iterator[Need]:
         yield Need("/usr", SYSTEM_PACKAGES, "driver packages")
     seen: set[str] = set()
     for case in cases:
-        size = case.model.download_bytes
-        key = f"{case.model.repo}@{case.model.revision}"
-        if size and key not in seen and not case.is_made:
-            seen.add(key)
-            yield Need(store, size, f"weights of {case.model.name}")
+        for source, _ in case.sources:
+            size = source.download_bytes
+            key = f"{source.repo}@{source.revision}"
+            if size and key not in seen and not (case.is_made and source is case.model):
+                seen.add(key)
+                yield Need(store, size, f"weights of {source.name}")
         if case.deployment.image not in seen:
             seen.add(case.deployment.image)
             yield from _image(case, docker)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from boxwright.catalog import reading
@@ -33,16 +33,16 @@ def unknown_model(case: Case) -> Note | None:
 
 
 @gate("model-directory", source="https://docs.vllm.ai/en/latest/models/supported_models.html")
-def model_directory(case: Case) -> Note | None:
+def model_directory(case: Case) -> Iterator[Note]:
     """A model by path is a directory on the host with config.json and safetensors files."""
-    if case.model.problem != "path":
-        return None
-    return note(
-        f"{shown(case.model.path)} cannot be used as a model: {case.model.detail}",
-        "put config.json, tokenizer and safetensors files there",
-        "model: {repo: org/name}",
-        at="model",
-    )
+    for source, at in case.sources:
+        if source.problem == "path":
+            yield note(
+                f"{shown(source.path)} cannot be used as a model: {source.detail}",
+                "put config.json, tokenizer and safetensors files there",
+                "model: {repo: org/name}",
+                at=at,
+            )
 
 
 @gate("model-config", source="https://huggingface.co/docs/transformers/main_classes/configuration")

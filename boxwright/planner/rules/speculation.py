@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from boxwright.catalog import reading
 from boxwright.engines import vllm
 from boxwright.engines.vllm_names import spelling
 from boxwright.planner.case import Case
@@ -78,45 +77,6 @@ def _usual(case: Case) -> int:
     if case.drafter:
         return case.drafter.tokens
     return 3 if case.settings.draft_method == "mtp" else 4
-
-
-@gate("drafter-unknown", source=RECIPES)
-def drafter_unknown(case: Case) -> Note | None:
-    """DFlash2 drafts with a second model that was trained for one target; there is none for others."""
-    if case.settings.draft_method != "dflash2" or case.drafter or case.model.problem:
-        return None
-    return note(
-        f"the catalog has no DFlash2 drafter for {case.model.name}",
-        "speculative: {method: mtp, tokens: 3} where the model has a draft layer",
-        "speculative: {method: ngram, tokens: 4}",
-        at="speculative.method",
-    )
-
-
-@gate("drafter-not-installable", source="boxwright/planner/rules/speculation.py")
-def drafter_not_installable(case: Case) -> Note | None:
-    """A drafter is a second model to fetch and to mount; Boxwright does neither yet."""
-    if case.settings.draft_method != "dflash2" or case.drafter is None:
-        return None
-    return note(
-        "drafting with DFlash2 needs a second model, which Boxwright does not fetch yet",
-        "speculative: {method: mtp, tokens: 3}",
-        at="speculative.method",
-    )
-
-
-@gate("drafter-needs-newer-engine", source="https://github.com/vllm-project/vllm/pull/52816")
-def drafter_needs_newer(case: Case) -> Note | None:
-    """DFlash2DraftModel is in vLLM since 0.28.0; before, the draft model cannot be loaded."""
-    drafter, release = case.drafter, case.image.release
-    since = drafter.since.get("vllm") if drafter else None
-    if since is None or release is None or reading.version(release) >= reading.version(since):
-        return None
-    return note(
-        f"DFlash2 needs vLLM {since} or newer; the image has {release}",
-        f"image: {case.image.repository}:v{since} or newer",
-        at="speculative.method",
-    )
 
 
 @gate(

@@ -224,6 +224,32 @@ def test_code_is_fetched_where_it_is_allowed(call, hub, store):
     assert "b.py" in names(hub.weights(store)["directory"])
 
 
+def test_a_draft_model_that_the_engine_knows_may_name_code_and_brings_none(call, hub, store):
+    hub.files["config.json"] = json.dumps({"auto_map": {"AutoModel": "dflash.DFlash2DraftModel"}}).encode()
+    hub.files["dflash.py"] = b"print('never')"
+    hub.write()
+    assert "auto_map" in call(hub.weights(store))["msg"]
+    native = hub.weights(store, native=True)
+    assert call(native)["changed"]
+    assert "dflash.py" not in names(native["directory"])
+    assert call(native)["changed"] is False
+
+
+def test_model_and_draft_model_come_together(call, hub, store):
+    model = hub.weights(store)
+    draft = hub.weights(
+        store, repo="acme/draft", directory=f"{store}/acme--draft/{model['revision']}", native=True
+    )
+    first = call(model, draft, served=[model["directory"], draft["directory"]])
+    assert [one["state"] for one in first["stores"]] == ["fetched", "fetched"]
+    (Path(draft["directory"]) / "model.safetensors").write_bytes(b"damaged")
+    again = call(model, draft)
+    assert {one["repo"]: one["state"] for one in again["stores"]} == {
+        "acme/tiny": "there",
+        "acme/draft": "repaired",
+    }
+
+
 def test_no_room(call, hub, store):
     result = call(hub.weights(store), reserve=10**18)
     assert "not enough room" in result["msg"]

@@ -126,7 +126,10 @@ DEPLOYMENTS = st.builds(
     concurrency=INTEGERS,
     kv_cache=KV,
     speculative=st.builds(
-        Speculative, method=st.sampled_from(["none", "mtp", "dflash2", "ngram"]), tokens=st.none() | INTEGERS
+        Speculative,
+        method=st.sampled_from(["none", "mtp", "dflash2", "ngram"]),
+        tokens=st.none() | INTEGERS,
+        model=st.none() | MODELS | st.just(ModelRef(name="qwen3.8-27b-dflash2")),
     ),
     prefix_caching=st.none() | st.booleans(),
     tensor_parallel=st.none() | INTEGERS,
@@ -166,7 +169,15 @@ BOXES = st.builds(
         Tuning, min_clock_mhz=INTEGERS, max_clock_mhz=st.none() | INTEGERS, power_limit_w=st.none() | INTEGERS
     ),
     settings=st.dictionaries(
-        st.sampled_from(["nvidia_driver_flavor", "nvidia_driver_secure_boot_enrolled"]), VALUES
+        st.sampled_from(
+            [
+                "nvidia_driver_flavor",
+                "nvidia_driver_secure_boot_enrolled",
+                "model_weights_allow_pickle",
+                "model_weights_allow_code",
+            ]
+        ),
+        VALUES,
     ),
 )
 CONFIGS = st.one_of(

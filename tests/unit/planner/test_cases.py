@@ -3,8 +3,8 @@
 spec: the variables of a box; `base: NAME` under spec takes those of the file's `bases`. facts: changes to the
 facts of the declared cards, as `to_json` has them; with any of them the host counts as asked. expect: gates
 (all ids), advice (ids that must be among it), silent (ids that must be in neither), fix (text in some way
-out), message, command (words in a row), without (words), env, and memory by path with a value or {at_least,
-at_most}.
+out), message, command (words in a row), without (words), env, changes (change, no_change: some of them), and
+values of the deployment by path, each one a value or {at_least, at_most}.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ def test_case(case, variables, facts_of):
         assert any(found.path == path for found in told), [found.path for found in told]
     if "changes" in expect:
         assert plain["changes"] == expect["changes"]
+    for text in expect.get("change", ()):
+        assert text in plain["changes"], plain["changes"]
+    for text in expect.get("no_change", ()):
+        assert not any(text in change for change in plain["changes"]), plain["changes"]
     if plain["deployments"]:
         deployment = plain["deployments"][0]
         line = "\0".join(deployment["command"]) + "\0"
@@ -69,7 +73,7 @@ def test_case(case, variables, facts_of):
             assert deployment["env"].get(name) == value
         for path, value in expect.get("values", {}).items():
             found = _at(deployment, path)
-            if isinstance(value, dict):
+            if isinstance(value, dict) and {"at_least", "at_most"} & set(value):
                 low = found["low"] if isinstance(found, dict) else found
                 high = found["high"] if isinstance(found, dict) else found
                 assert low >= value.get("at_least", low), (path, found)

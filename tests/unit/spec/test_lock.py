@@ -36,6 +36,17 @@ def test_what_is_recorded_is_read_again(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["format"] == lock.FORMAT
 
 
+def test_a_draft_model_is_locked_beside_its_model(tmp_path: Path) -> None:
+    path = lock.path_of(tmp_path)
+    lock.update(path, "box1", "q", model="a/b", revision=SHA)
+    lock.update(path, "box1", "q", drafter="c/d", drafter_revision=OTHER)
+    entry = lock.read(path).entry("box1", "q")
+    assert (entry.revision_of("a/b"), entry.drafter_revision_of("c/d")) == (SHA, OTHER)
+    assert entry.drafter_revision_of("c/e") is None
+    after = lock.update(path, "box1", "q", drafter="c/e").entry("box1", "q")
+    assert (after.revision, after.drafter_revision) == (SHA, None)
+
+
 def test_another_image_loses_the_digest_of_the_former(tmp_path: Path) -> None:
     path = lock.path_of(tmp_path)
     lock.update(path, "box1", "q", model="a/b", revision=SHA, image="x:1", image_digest=DIGEST)
