@@ -6,7 +6,7 @@ from typing import Any
 
 from invoke import Collection, task
 
-from boxwright.cli import keys, lab, planning, provisioning, testing, validating
+from boxwright.cli import keys, lab, planning, provisioning, releases, testing, validating
 from boxwright.cli.console import told
 from boxwright.cli.words import WordOrNone
 
@@ -146,9 +146,41 @@ def lab_down(c: Any, cache: bool = False) -> None:
     lab.down(cache=cache)
 
 
+@task(
+    help={
+        "release": "the release to add: 0.33.0",
+        "package": "a wheel or archive of sources on this machine instead of the package index's",
+        "check": "say what would change, write nothing",
+        "json": JSON,
+    }
+)
+@told
+def catalog_vllm(c: Any, release: str, package: str = "", check: bool = False, json: bool = False) -> None:
+    """Add a release of vLLM to the catalog from its published package, and say what changed."""
+    releases.add("vllm", release, package=package, check=check, as_json=json)
+
+
+@task(
+    help={
+        "release": "the release to add: 0.5.23",
+        "package": "a wheel or archive of sources on this machine instead of the package index's",
+        "check": "say what would change, write nothing",
+        "json": JSON,
+    }
+)
+@told
+def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False, json: bool = False) -> None:
+    """Add a release of SGLang to the catalog from its published package, and say what changed."""
+    releases.add("sglang", release, package=package, check=check, as_json=json)
+
+
 namespace = Collection(provision, plan, facts, explain, validate, schema, key, test, role)
 lab_verbs = Collection("lab")
 lab_verbs.add_task(lab_up, "up")
 lab_verbs.add_task(lab_status, "status")
 lab_verbs.add_task(lab_down, "down")
 namespace.add_collection(lab_verbs)
+catalog_verbs = Collection("catalog")
+catalog_verbs.add_task(catalog_vllm, "vllm")
+catalog_verbs.add_task(catalog_sglang, "sglang")
+namespace.add_collection(catalog_verbs)

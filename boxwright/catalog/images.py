@@ -44,7 +44,7 @@ class Images:
     """The images that the catalog knows, with the drivers that CUDA versions need."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        self._rules: Sequence[Mapping[str, Any]] = data["images"]
+        self.rules: Sequence[Mapping[str, Any]] = data["images"]
         self._cuda = [
             (reading.version(entry["version"]), int(entry["driver_branch"])) for entry in data["cuda"]
         ]
@@ -59,7 +59,7 @@ class Images:
     def identify(self, reference: str) -> ImageInfo:
         """What a reference tells. Any registry in front of a known name is taken for a mirror of it."""
         repository, tag, digest = split(reference)
-        rule = next((rule for rule in self._rules if _same_name(repository, rule["name"])), None)
+        rule = next((rule for rule in self.rules if _same_name(repository, rule["name"])), None)
         moving = (tag is None and digest is None) or bool(tag and _MOVING.search(tag))
         if rule is None:
             return ImageInfo(reference, repository, tag, digest, moving=moving)
@@ -92,7 +92,7 @@ class Images:
     def variant(self, reference: str, cuda_major: int) -> str | None:
         """The reference of the same release built for another CUDA major version, None: there is none."""
         info = self.identify(reference)
-        rule = next((rule for rule in self._rules if _same_name(info.repository, rule["name"])), None)
+        rule = next((rule for rule in self.rules if _same_name(info.repository, rule["name"])), None)
         if rule is None or info.release is None or info.tag is None:
             return None
         base = reference.partition("@")[0].removesuffix(info.tag) + f"v{info.release}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boxwright.catalog import reading
+from boxwright.catalog.history import NOT_NAMES
 
 #: The parser's type of an option that is switched on by --X and off by --no-X.
 SWITCH = "bool (--x/--no-x)"
@@ -42,7 +43,7 @@ class OptionTable:
         self._place = {release: place for place, release in enumerate(self.releases)}
         self._options: Mapping[str, Sequence[Mapping[str, Any]]] = data["options"]
         self._names: Mapping[str, Mapping[str, Sequence[Sequence[str]]]] = {
-            part: data[part] for part in data if part not in ("source", "releases", "options")
+            part: data[part] for part in data if part not in NOT_NAMES
         }
 
     def nearest(self, release: str | None) -> tuple[str, bool]:
