@@ -4,6 +4,7 @@ token.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxwright import catalog
+from boxwright.planner.kv_groups import UnknownCache
 from boxwright.planner.kv_pool import PoolSpec, layout, prefix_caching_default
 
 CATALOG = catalog.load()
@@ -138,3 +140,73 @@ def test_the_pool_is_consistent(architecture, kv, tp, drafts, caching, size, con
     assert longest == context or not pool.fits(size, longest + 1)
     assert pool.fits(size, context) == (pool.resident(size, context) >= 1)
     assert pool.count(size) * pool.block_bytes <= size
+
+
+WINDOWS = catalog.load().models["qwen3-8b"].architecture
+
+
+def windows(**more):
+    """Half of the layers see 1,024 tokens."""
+    half = replace(WINDOWS.attention, layers=18)
+    model = replace(WINDOWS, attention=half, sliding=replace(half, window=1024))
+    return layout(PoolSpec(model, BF16, **more))
+
+
+def test_a_window_keeps_a_step_more_since_steps_overlap():
+    """Since 0.26 two steps of 2,048 tokens may be under way; with n-gram drafts only one."""
+    long = 100_000
+    assert windows(release="0.25.1").blocks(long) == 6250 + -(-(1023 + 2048) // 16) + 1
+    assert windows(release="0.26.0").blocks(long) == 6250 + -(-(1023 + 4096) // 16) + 1
+    assert windows(release="0.29.0", asynchronous=False).blocks(long) == windows(release="0.25.1").blocks(
+        long
+    )
+    assert windows(release="0.29.0", pipeline_parallel=2).blocks(long) == 6250 + -(-(1023 + 6144) // 16) + 1
+
+
+def test_without_the_hybrid_manager_windows_keep_everything():
+    pool = windows(windows=False)
+    assert pool.blocks(100_000) == 6250
+    assert pool.block_bytes == 2 * windows().block_bytes
+
+
+def test_the_boot_line_counted_blocks_of_a_group_before_0_20_1():
+    pool = windows(release="0.20.0")
+    assert pool.tokens(1001 * pool.block_bytes, 8192) == 1001 // 2 * 16
+    assert windows(release="0.20.1").tokens(1001 * pool.block_bytes, 8192) == int(
+        1001 / windows(release="0.20.1").blocks(8192) * 8192
+    )
+
+
+def test_the_spare_block_counts_since_0_29():
+    before, since = (layout(PoolSpec(DENSE, BF16, release=release)) for release in ("0.28.0", "0.29.0"))
+    assert before.fits(1000 * before.block_bytes, 16_000)
+    assert not since.fits(1000 * since.block_bytes, 16_000)
+
+
+@pytest.mark.parametrize(("release", "layers"), [("0.17.1", 12), ("0.18.0", 16)])
+def test_buckets_of_about_one_size_are_not_cut_since_0_18_at_half_more(release, layers):
+    half = replace(WINDOWS.attention, layers=12)
+    model = replace(WINDOWS, layers=28, attention=half, sliding=replace(half, layers=16, window=1024))
+    pool = layout(PoolSpec(model, BF16, release=release))
+    assert pool.block_bytes == layers * 16 * 2 * 8 * 128 * 2
+
+
+def test_pages_that_do_not_divide_are_padded_since_0_24():
+    odd = replace(WINDOWS.attention, layers=18, kv_heads=3, window=1024)
+    model = replace(WINDOWS, attention=replace(WINDOWS.attention, layers=18), sliding=odd)
+    with pytest.raises(UnknownCache, match=r"pads since 0\.24"):
+        layout(PoolSpec(model, BF16, release="0.23.0"))
+    assert layout(PoolSpec(model, BF16, release="0.24.0")).block_bytes == 18 * 16 * 2 * 8 * 128 * 2
+
+
+def test_states_are_not_cached_before_0_15():
+    spec = PoolSpec(HYBRID, BF16, prefix_caching=True, release="0.14.1")
+    assert layout(spec).state_blocks == layout(replace(spec, prefix_caching=False)).state_blocks == 3
+
+
+def test_stages_get_their_own_share_of_a_block():
+    """64 layers on two stages: 8 of 16 full ones each, the draft layer on the last."""
+    pool = mtp(3, FP8, pipeline_parallel=2)
+    page = 1600 * 2 * 4 * 256
+    assert pool.stage_bytes == (8 * page, 9 * page)
+    assert pool.block_bytes == 9 * page
