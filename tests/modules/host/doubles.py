@@ -2,25 +2,17 @@
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
 PROGRAMS = Path(__file__).with_name("programs")
-WRAPPER = """#!{python} -IS
-import importlib.util, json, sys
-from pathlib import Path
-spec = importlib.util.spec_from_file_location("program", {source!r})
-program = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(program)
-state, name, words = Path({state!r}), Path(sys.argv[0]).name, sys.argv[1:]
-world = json.loads(state.read_text())
-world["calls"].append([name, *words])
-status, out, err = program.run(name, words, world)
-state.write_text(json.dumps(world))
-sys.stdout.write(out)
-sys.stderr.write(err)
-sys.exit(status)
-"""
+STAND_IN = Path(__file__).with_name("stand_in.py")
+
+
+def launcher(*words):
+    """The text of a program that runs `words`, wherever they lie: no `#!` line holds a space in a path."""
+    return f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$0" "$@"\n'
 
 
 class World:
@@ -37,8 +29,7 @@ class World:
         code = PROGRAMS / f"{source}.py"
         names = next(line for line in code.read_text().splitlines() if line.startswith("NAMES = "))
         for name in json.loads(names.partition(" = ")[2]):
-            text = WRAPPER.format(python=sys.executable, source=str(code), state=str(self.file))
-            (path / name).write_text(text)
+            (path / name).write_text(launcher(sys.executable, "-IS", STAND_IN, code, self.file))
             (path / name).chmod(0o755)
 
     def __getitem__(self, key):
