@@ -1,4 +1,7 @@
-"""The verbs: `invoke --list` names them, `invoke --help VERB` explains one. Parse, call, show."""
+"""The verbs: `invoke --list` names them, `invoke --help VERB` explains one. Parse, call, show.
+
+Each verb imports what it calls: a plan shall not wait for what only the lab needs.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from typing import Any
 
 from invoke import Collection, task
 
-from boxwright.cli import keys, lab, planning, provisioning, releases, testing, validating
+from boxwright.cli import program
 from boxwright.cli.console import told
 from boxwright.cli.words import WordOrNone
+
+program.adopt()
 
 HOST = "a name of the inventory (repeatable)"
 INVENTORY = "an inventory directory or file instead of the lab's and inventory/local (repeatable)"
@@ -30,6 +35,8 @@ def provision(
     c: Any, host: Any, inventory: Any, check: bool = False, verbose: bool = False, json: bool = False
 ) -> None:
     """Bring a box to what the inventory declares, and see that its model answers. Rerun it to upgrade."""
+    from boxwright.cli import provisioning
+
     provisioning.provision(host, inventory, check=check, verbose=verbose, as_json=json)
 
 
@@ -45,9 +52,11 @@ def provision(
 )
 @told
 def plan(
-    c: Any, host: Any, inventory: Any, offline: bool = False, facts: str = "", json: bool = False
+    c: Any, host: Any, inventory: Any, offline: bool = False, facts: str | None = None, json: bool = False
 ) -> None:
     """Say whether it fits, what would change and which command the engine gets; touch nothing."""
+    from boxwright.cli import planning
+
     planning.plan(host, inventory, offline=offline, facts_file=facts, as_json=json)
 
 
@@ -55,6 +64,8 @@ def plan(
 @told
 def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
     """Read what a box is: cards, driver, container runtime, room, models."""
+    from boxwright.cli import planning
+
     planning.facts(host, inventory, as_json=json)
 
 
@@ -62,6 +73,8 @@ def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
 @told
 def explain(c: Any, gate: str = "", json: bool = False) -> None:
     """Tell the story of a gate or an advice, with its source; without an id, list them."""
+    from boxwright.cli import planning
+
     planning.explain(gate, as_json=json)
 
 
@@ -69,6 +82,8 @@ def explain(c: Any, gate: str = "", json: bool = False) -> None:
 @told
 def validate(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
     """Check an inventory without any connection: every mistake at once, with file and line."""
+    from boxwright.cli import validating
+
     validating.validate(host, inventory, as_json=json)
 
 
@@ -76,6 +91,8 @@ def validate(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
 @told
 def schema(c: Any, check: bool = False) -> None:
     """Write inventory/schema.json (for editors) from the roles' argument_specs."""
+    from boxwright.cli import validating
+
     validating.write_schema(check=check)
 
 
@@ -91,9 +108,11 @@ def schema(c: Any, check: bool = False) -> None:
 )
 @told
 def key(
-    c: Any, host: Any, inventory: Any, deployment: str = "", header: bool = False, json: bool = False
+    c: Any, host: Any, inventory: Any, deployment: str | None = None, header: bool = False, json: bool = False
 ) -> None:
     """Show the API key of a box's endpoint."""
+    from boxwright.cli import keys
+
     keys.show(host, inventory, deployment=deployment, header=header, as_json=json)
 
 
@@ -105,8 +124,10 @@ def key(
     }
 )
 @told
-def test(c: Any, level: str = "", name: str = "", verbose: bool = False) -> None:
+def test(c: Any, level: str | None = None, name: str | None = None, verbose: bool = False) -> None:
     """Run the tests (all levels need simulated hosts; unit, modules and style take seconds to a minute)."""
+    from boxwright.cli import testing
+
     testing.run(level=level, name=name, verbose=verbose)
 
 
@@ -116,6 +137,8 @@ def test(c: Any, level: str = "", name: str = "", verbose: bool = False) -> None
 @told
 def role(c: Any, name: str, command: str = "test") -> None:
     """Run one role's molecule scenario."""
+    from boxwright.cli import testing
+
     testing.role(name, command)
 
 
@@ -127,8 +150,10 @@ def role(c: Any, name: str, command: str = "test") -> None:
     }
 )
 @told
-def lab_up(c: Any, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
+def lab_up(c: Any, rig: str | None = None, hosts: str = "1", suite: str = "trixie") -> None:
     """Start simulated GPU hosts, with a package repository, a container registry and a model hub."""
+    from boxwright.cli import lab
+
     lab.up(rig=rig, hosts=hosts, suite=suite)
 
 
@@ -136,6 +161,8 @@ def lab_up(c: Any, rig: str = "", hosts: str = "1", suite: str = "trixie") -> No
 @told
 def lab_status(c: Any, json: bool = False) -> None:
     """Say which simulated hosts run."""
+    from boxwright.cli import lab
+
     lab.status(as_json=json)
 
 
@@ -143,6 +170,8 @@ def lab_status(c: Any, json: bool = False) -> None:
 @told
 def lab_down(c: Any, cache: bool = False) -> None:
     """Remove the lab: hosts, network, images; nothing else is touched."""
+    from boxwright.cli import lab
+
     lab.down(cache=cache)
 
 
@@ -157,6 +186,8 @@ def lab_down(c: Any, cache: bool = False) -> None:
 @told
 def catalog_vllm(c: Any, release: str, package: str = "", check: bool = False, json: bool = False) -> None:
     """Add a release of vLLM to the catalog from its published package, and say what changed."""
+    from boxwright.cli import releases
+
     releases.add("vllm", release, package=package, check=check, as_json=json)
 
 
@@ -171,6 +202,8 @@ def catalog_vllm(c: Any, release: str, package: str = "", check: bool = False, j
 @told
 def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False, json: bool = False) -> None:
     """Add a release of SGLang to the catalog from its published package, and say what changed."""
+    from boxwright.cli import releases
+
     releases.add("sglang", release, package=package, check=check, as_json=json)
 
 

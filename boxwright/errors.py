@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-#: Exit statuses of every verb.
+#: Exit statuses of every verb; 0: done as asked.
+#: Something failed on the way: a host, a test, a download.
 EXIT_FAILED = 1
+#: What was typed or declared is wrong; nothing was begun.
 EXIT_BAD_INPUT = 2
+#: The plan says that it cannot work; nothing was changed.
 EXIT_REFUSED = 3
+#: Stopped by hand (Ctrl-C), as shells tell it.
+EXIT_INTERRUPTED = 130
 
 
 @dataclass
@@ -33,3 +39,14 @@ class UserError(Exception):
             for n, way in enumerate(self.ways_out)
         ]
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for a program: what `--json` prints under the key `error`. Its keys are stable."""
+        return {
+            "what": self.what,
+            "where": self.where,
+            "why": self.why,
+            "ways_out": list(self.ways_out),
+            "status": self.status,
+            "problems": [],
+        }

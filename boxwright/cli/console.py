@@ -9,18 +9,23 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
-from rich.table import Table
+from boxwright.errors import EXIT_FAILED, EXIT_INTERRUPTED, UserError
 
-from boxwright.errors import EXIT_FAILED, UserError
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 100
 
 
 def console(stderr: bool = False) -> Console:
-    """A console at most 100 columns wide; without colour and markup where the output is not a terminal."""
+    """A console at most 100 columns wide; without colour and markup where the output is not a terminal.
+
+    rich is imported only where a table is drawn: most of what a verb prints needs none.
+    """
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     plain = not stream.isatty() or "NO_COLOR" in os.environ
     width = min(WIDTH, Console(stderr=stderr).width) if stream.isatty() else WIDTH
@@ -40,12 +45,24 @@ def say_aside(text: str = "") -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print a value for a program."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value for a program: valid JSON, whatever the terminal's encoding is."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(value, indent=2, ensure_ascii=not unicode))
+
+
+def tell(error: UserError, *, as_json: bool) -> NoReturn:
+    """Say an error and end with its status: on stderr, or as `{"error": …}` on stdout for a program."""
+    if as_json:
+        show_json({"error": error.to_json()})
+    else:
+        print(str(error), file=sys.stderr)
+    sys.exit(error.status)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
     """Print an aligned table; `right` names the columns (by number) that hold numbers."""
+    from rich.table import Table
+
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for number, header in enumerate(headers):
         drawn.add_column(header, justify="right" if number in right else "left", overflow="fold")
@@ -54,32 +71,40 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
     console().print(drawn, soft_wrap=False)
 
 
-def fault_of_ours(error: Exception) -> str:
+def fault_of_ours(error: Exception) -> UserError:
     """What is said of an error that nobody foresaw; the traceback goes to a file that a report can carry."""
     with tempfile.NamedTemporaryFile("w", prefix="boxwright-fault-", suffix=".log", delete=False) as log:
         traceback.print_exception(error, file=log)
     said = " ".join(str(error).split()) or "no message"
-    return f"boxwright itself failed: {type(error).__name__}: {said}\n  details: {log.name}"
+    return UserError(f"boxwright itself failed: {type(error).__name__}: {said}", why=f"details: {log.name}")
+
+
+def tolerant(*streams: Any) -> None:
+    """Let streams write what their encoding cannot (a bar, a name with a stray byte) as an escape."""
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def told(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """A verb whose user errors end as a message on stderr and an exit status, never as a traceback."""
+    """A verb whose errors end as a message and an exit status, never as a traceback."""
 
     @wraps(verb)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        as_json = bool(kwargs.get("json"))
+        tolerant(sys.stdout, sys.stderr)
         try:
             return verb(*args, **kwargs)
         except UserError as error:
-            print(str(error), file=sys.stderr)
-            sys.exit(error.status)
+            tell(error, as_json=as_json)
         except KeyboardInterrupt:
-            print("\nstopped by hand; running the same command again carries on", file=sys.stderr)
-            sys.exit(130)
+            stopped = "stopped by hand; running the same command again carries on"
+            print(file=sys.stderr)
+            tell(UserError(stopped, status=EXIT_INTERRUPTED), as_json=as_json)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(EXIT_FAILED)
         except Exception as error:
-            print(fault_of_ours(error), file=sys.stderr)
-            sys.exit(EXIT_FAILED)
+            tell(fault_of_ours(error), as_json=as_json)
 
     return wrapper

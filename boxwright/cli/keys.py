@@ -9,26 +9,28 @@ from typing import Any
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json
 from boxwright.cli.targets import targets
+from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.box import Box
+from boxwright.spec.problem import printable
 from boxwright.spec.validate import judged_box
 
 
-def key_path(box: Box, deployment: str) -> str:
+def key_path(box: Box, deployment: str | None) -> str:
     """Where the box keeps the key of a deployment. Raises UserError when it is not clear which one."""
     names = [one.name for one in box.deployments]
     if not names:
         raise UserError(
             "nothing is deployed there, so there is no key", where=box.host, status=EXIT_BAD_INPUT
         )
-    if deployment and deployment not in names:
+    if deployment is not None and deployment not in names:
         raise UserError(
-            f"no deployment is named {deployment}",
+            f'no deployment is named "{printable(deployment)}"',
             where=box.host,
             status=EXIT_BAD_INPUT,
             ways_out=("--deployment one of: " + ", ".join(names),),
         )
-    if not deployment and len(names) > 1:
+    if deployment is None and len(names) > 1:
         raise UserError(
             "it serves several models, each with its own key",
             where=box.host,
@@ -42,12 +44,13 @@ def show(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
-    deployment: str = "",
+    deployment: str | None = None,
     header: bool = False,
     as_json: bool = False,
 ) -> None:
     """Print the key of each host, read from the box itself; `header` as the HTTP header that carries it."""
     inventory, names, paths = targets(hosts, inventories)
+    refuse_problems(inventory, names)
     keys: dict[str, Any] = {}
     for name in names:
         box = judged_box(name, inventory.variables(name))

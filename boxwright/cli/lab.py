@@ -1,10 +1,9 @@
-"""The lab's verbs."""
+"""The lab's verbs. The lab itself is imported where it is used: most verbs of a day have no need of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from boxwright import lab
 from boxwright.cli.console import say, say_aside, show_json, table
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory
@@ -14,7 +13,7 @@ MOST_HOSTS = 20
 GROUP = "lab"
 
 
-def up(*, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
+def up(*, rig: str | None = None, hosts: str = "1", suite: str = "trixie") -> None:
     """Start lab1 … labN with the cards of `rig`; `hosts` is N as it was typed."""
     if hosts not in {str(number) for number in range(1, MOST_HOSTS + 1)}:
         raise UserError(f"--hosts {hosts}: the lab has 1 to {MOST_HOSTS} hosts", status=EXIT_BAD_INPUT)
@@ -22,12 +21,16 @@ def up(*, rig: str = "", hosts: str = "1", suite: str = "trixie") -> None:
     status()
 
 
-def ensure(names: Sequence[str], *, rig: str = "", suite: str = "", as_json: bool = False) -> None:
+def ensure(
+    names: Sequence[str], *, rig: str | None = None, suite: str | None = None, as_json: bool = False
+) -> None:
     """See that the named simulated hosts run; those that exist keep their cards unless a rig is asked for.
 
     as_json: the output is a program's, and how far the work is goes beside it.
     """
-    options = {key: value for key, value in (("rig", rig), ("suite", suite)) if value}
+    options = {key: value for key, value in (("rig", rig), ("suite", suite)) if value is not None}
+    from boxwright import lab
+
     existing = {host.name: host for host in lab.status().hosts}
     requests = []
     for name in names:
@@ -46,6 +49,8 @@ def ensure_simulated(inventory: Inventory, names: Sequence[str], *, as_json: boo
 
 def status(*, as_json: bool = False) -> None:
     """Show the simulated hosts."""
+    from boxwright import lab
+
     found = lab.status()
     if as_json:
         show_json(found.to_json())
@@ -61,4 +66,6 @@ def status(*, as_json: bool = False) -> None:
 
 def down(*, cache: bool = False) -> None:
     """Remove everything the lab made."""
+    from boxwright import lab
+
     lab.down(report=say, cache=cache)

@@ -8,8 +8,14 @@ import sys
 from pathlib import Path
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.spec.problem import printable
 
 ROOT = Path(__file__).resolve().parents[2]
+#: molecule's commands that work on a scenario.
+COMMANDS = (
+    "test", "syntax", "create", "prepare", "check", "converge", "idempotence", "side-effect", "verify",
+    "cleanup", "destroy", "list", "login", "matrix", "reset",
+)  # fmt: skip
 BASE = ROOT / "tests" / "molecule" / "base.yml"
 
 
@@ -30,14 +36,23 @@ def environment() -> dict[str, str]:
     )
 
 
+def check(role: str, command: str) -> None:
+    """Raises UserError for a role without a scenario, or a command that is none of molecule's."""
+    for what, name, known in (
+        ("role", role, roles_with_scenarios()),
+        ("molecule command", command, COMMANDS),
+    ):
+        if name not in known:
+            raise UserError(
+                f'there is no {what} "{printable(name)}"',
+                ways_out=("one of: " + ", ".join(known),),
+                status=EXIT_BAD_INPUT,
+            )
+
+
 def run(role: str, command: str, *options: str) -> int:
     """Run a molecule command ("test", "converge", …) on one role; its exit status."""
-    if role not in roles_with_scenarios():
-        raise UserError(
-            f"no role named {role} has a molecule scenario",
-            ways_out=("one of: " + ", ".join(roles_with_scenarios()),),
-            status=EXIT_BAD_INPUT,
-        )
+    check(role, command)
     argv = ["molecule", "--base-config", str(BASE), command, *options]
     return subprocess.run(argv, cwd=ROOT / "roles" / role, env=environment(), check=False).returncode
 

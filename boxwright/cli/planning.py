@@ -20,6 +20,8 @@ from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.planner import rules
 from boxwright.spec.inventory import Inventory
+from boxwright.spec.problem import printable
+from boxwright.spec.suggestions import nearest
 from boxwright.spec.validate import judged_box
 
 
@@ -28,13 +30,13 @@ def plan(
     inventories: Sequence[str],
     *,
     offline: bool = False,
-    facts_file: str = "",
+    facts_file: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Plan each host and show it; exit status 3 when one cannot work as declared."""
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
-    if facts_file:
+    if facts_file is not None:
         known = dict.fromkeys(names, recorded(facts_file))
         plans = {name: _plan(name, inventory, known[name]) for name in names}
     elif offline:
@@ -99,6 +101,7 @@ def recorded(path: str) -> HostFacts:
 def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = False) -> None:
     """Read the facts of each host over one connection and show them."""
     inventory, names, paths = targets(hosts, inventories)
+    refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("facts.yml", names, paths, quiet=True)
     found: dict[str, HostFacts] = {}
@@ -139,9 +142,12 @@ def explain(gate: str, *, as_json: bool = False) -> None:
         return
     if gate not in stories:
         raise UserError(
-            f"no gate or advice is named {gate}",
+            f'no gate or advice is named "{printable(gate)}"',
             status=EXIT_BAD_INPUT,
-            ways_out=("invoke explain lists them",),
+            ways_out=(
+                *([f"invoke explain {guess}"] if (guess := nearest(gate, stories)) else []),
+                "invoke explain lists them",
+            ),
         )
     story = stories[gate]
     if as_json:

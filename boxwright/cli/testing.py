@@ -10,10 +10,13 @@ from pathlib import Path
 from boxwright.cli import molecule
 from boxwright.cli.ansible_run import ROOT
 from boxwright.cli.console import say
-from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.spec.problem import printable
 
 #: In the order in which they run: the quick ones first, then those that share simulated hosts.
 LEVELS = ("unit", "modules", "style", "roles", "faults", "e2e")
+#: Exit statuses of pytest: the command line makes no sense, and no test was collected.
+WRONG_USE, NOTHING_COLLECTED = 4, 5
 
 
 def ensure_test_tools() -> None:
@@ -48,11 +51,11 @@ def ensure_test_tools() -> None:
     stamp.write_text(wanted, encoding="utf-8")
 
 
-def run(*, level: str = "", name: str = "", verbose: bool = False) -> None:
-    """Run one level of tests or all of them; the exit status is pytest's."""
-    if level and level not in LEVELS:
+def run(*, level: str | None = None, name: str | None = None, verbose: bool = False) -> None:
+    """Run one level of tests or all of them. Raises UserError for a level or a name that there is not."""
+    if level is not None and level not in LEVELS:
         raise UserError(
-            f"--level {level}: there is no such level",
+            f'--level: there is no level "{printable(level)}"',
             status=EXIT_BAD_INPUT,
             ways_out=("one of: " + ", ".join(LEVELS),),
         )
@@ -65,12 +68,20 @@ def run(*, level: str = "", name: str = "", verbose: bool = False) -> None:
         *folders,
         "--durations=15",
         *(["-v"] if verbose else []),
-        *(["-k", name] if name else []),
+        *([f"-k{name}"] if name else []),
     ]
-    raise SystemExit(subprocess.run(argv, cwd=ROOT, env=molecule.environment(), check=False).returncode)
+    done = subprocess.run(argv, cwd=ROOT, env=molecule.environment(), check=False)
+    if done.returncode in (NOTHING_COLLECTED, WRONG_USE):
+        raise UserError(
+            f'no test has "{printable(name or "")}" in its name',
+            status=EXIT_BAD_INPUT,
+            ways_out=("a part of a test's or a file's name; with and, or, not between several",),
+        )
+    raise SystemExit(EXIT_FAILED if done.returncode else 0)
 
 
 def role(name: str, command: str) -> None:
-    """Run a molecule command on one role's scenario."""
+    """Run a molecule command on one role's scenario. Raises UserError for names that there are not."""
+    molecule.check(name, command)
     ensure_test_tools()
-    raise SystemExit(molecule.run(name, command))
+    raise SystemExit(EXIT_FAILED if molecule.run(name, command) else 0)

@@ -11,6 +11,7 @@ from boxwright.cli.targets import inventory_paths
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec import schema
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
+from boxwright.spec.problem import SpecErrors
 from boxwright.spec.validate import check as find_problems
 
 SCHEMA = ROOT / "inventory" / "schema.json"
@@ -33,14 +34,10 @@ def validate(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool 
 
 
 def refuse_problems(inventory: Inventory, hosts: Sequence[str]) -> None:
-    """Raise UserError with every mistake that the inventory makes about these hosts."""
+    """Raise SpecErrors with every mistake that the inventory makes about these hosts."""
     problems = find_problems(inventory, list(hosts))
     if problems:
-        raise UserError(
-            "\n".join(str(problem) for problem in problems),
-            status=EXIT_BAD_INPUT,
-            ways_out=("mend the inventory; nothing was run",),
-        )
+        raise SpecErrors(problems)
 
 
 def write_schema(*, check: bool = False) -> None:

@@ -52,7 +52,7 @@ class Document:
 def parse(file: Path, text: str, *, encrypted: bool = False) -> Document:
     """Compose a file's text and find what is wrong in its form: syntax, repeated keys, tags, aliases."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _composed(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(part for part in (error.context, error.problem) if part)
@@ -70,6 +70,18 @@ def parse(file: Path, text: str, *, encrypted: bool = False) -> Document:
     problems = list(_form(file, root)) if root is not None else []
     broken = any(fatal for fatal, _ in problems)
     return Document(file, root, tuple(problem for _, problem in problems), broken, encrypted)
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The text as nodes: by libyaml, as Ansible reads it, and where that fails by PyYAML, which tells why."""
+    if not hasattr(yaml, "CSafeLoader"):
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    try:
+        # What was decrypted is a str of Ansible's own, and libyaml takes none but Python's.
+        return yaml.compose(str(text), Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        yaml.compose(text, Loader=yaml.SafeLoader)
+        raise error
 
 
 def failed(file: Path, line: int | None, message: str, allowed: str = "") -> Document:

@@ -75,6 +75,14 @@ class SpecErrors(UserError):
             status=EXIT_BAD_INPUT,
         )
 
+    def to_json(self) -> dict[str, object]:
+        """The error for a program, with each mistake as `Problem.to_json` has it."""
+        return {
+            **super().to_json(),
+            "why": None,
+            "problems": [problem.to_json() for problem in self.problems],
+        }
+
 
 def printable(text: str) -> str:
     """The text with everything that a terminal would obey, or not show, written as an escape."""

@@ -21,6 +21,8 @@ Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ROLES = Path(__file__).resolve().parents[2] / "roles"
+#: A safe loader, in C where libyaml is there.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRAINTS = Path(__file__).with_name("constraints.yml")
 _TYPES: Mapping[str, Schema] = {
     "str": {"type": "string"},
@@ -140,6 +142,9 @@ def at(properties: Schema, path: str) -> Schema | None:
 
 def _load(file: Path) -> Any:
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        # A safe loader, in C where libyaml is there.
+        return yaml.load(
+            file.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
     except yaml.YAMLError as error:
         raise UserError(f"not valid YAML: {error}", where=str(file)) from error

@@ -62,8 +62,8 @@ def test_ssh_words(variables, words):
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
-    monkeypatch.setattr(lab.lab, "status", lambda: SimpleNamespace(hosts=[]))
-    monkeypatch.setattr(lab.lab, "up", lambda requests, report: report("lab: ready"))
+    monkeypatch.setattr("boxwright.lab.status", lambda: SimpleNamespace(hosts=[]))
+    monkeypatch.setattr("boxwright.lab.up", lambda requests, report: report("lab: ready"))
     lab.ensure(["lab1"], as_json=as_json)
     said = capsys.readouterr()
     assert (said.err if as_json else said.out) == "lab: ready\n"

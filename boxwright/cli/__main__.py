@@ -1,0 +1,5 @@
+"""`python -m boxwright.cli` is `invoke` in this environment."""
+
+from boxwright.cli.program import main
+
+main()
