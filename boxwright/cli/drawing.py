@@ -24,10 +24,12 @@ def draw_plan(name: str, plan: Mapping[str, Any]) -> None:
         say()
         draw_deployment(deployment)
     say()
-    if plan["changes"]:
+    if plan["changes"] is None:
+        say("changes: unknown (no facts of the host)")
+    elif plan["changes"]:
         say("changes")
         for change in plan["changes"]:
-            say(f"  - {change if isinstance(change, str) else change['text']}")
+            say(textwrap.fill(change["text"], WIDTH, initial_indent="  - ", subsequent_indent="    "))
     else:
         say("changes: none")
 

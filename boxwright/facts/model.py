@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boxwright.facts import codec
+from boxwright.facts.kept import Kept
 
 MIB = 1 << 20
+#: Counts up when a plan needs facts that earlier recordings do not have.
+FORMAT = 2
 
 #: How far the driver has come.
 #: absent: none installed. installed: on disk, its module not loaded. loaded: works.
@@ -151,10 +154,14 @@ class Image:
 
 @dataclass(frozen=True)
 class Docker:
-    """Docker Engine and the NVIDIA container toolkit. version: None where it does not answer (problem)."""
+    """Docker Engine and the NVIDIA container toolkit. version: None where it does not answer (problem).
+
+    package: that brought it. packages: name -> version, of all that belong to it.
+    """
 
     version: str | None = None
     package: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
     running: bool = False
     data_root: str = "/var/lib/docker"
     cgroup_driver: str | None = None
@@ -262,8 +269,8 @@ class Release:
 class HostFacts:
     """All that one trip to a host tells.
 
-    host: its name. addresses: its own, those of the default route first. recorded: False when planned from
-    cards.
+    host: its name. addresses: its own, those of the default route first. tuning: the declared limits as the
+    host keeps them. kept: what we left there. recorded: False when planned from cards. format: of this tree.
     """
 
     host: str
@@ -281,7 +288,9 @@ class HostFacts:
     models: tuple[ModelFiles, ...] = ()
     releases: tuple[Release, ...] = ()
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
     recorded: bool = True
+    format: int = FORMAT
 
     def filesystem(self, path: str) -> Filesystem | None:
         """The filesystem of a path that was asked about."""

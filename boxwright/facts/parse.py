@@ -17,6 +17,7 @@ from boxwright.facts.model import (
 from boxwright.facts.parse_containers import docker, published_ports
 from boxwright.facts.parse_containers import images as parse_images
 from boxwright.facts.parse_hardware import cards, driver
+from boxwright.facts.parse_kept import kept
 from boxwright.facts.parse_models import models
 from boxwright.facts.parsers import linux_texts
 from boxwright.facts.raw import Raw
@@ -43,6 +44,7 @@ def parse(raw: Mapping[str, Any], host: str = "") -> HostFacts:
         models=models(data),
         releases=tuple(_release(one) for one in data.objects("releases")),
         tuning=json_object(data.get("tuning")),
+        kept=kept(data),
     )
 
 

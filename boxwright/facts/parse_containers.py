@@ -11,6 +11,7 @@ from boxwright.facts.model import Docker, Image
 from boxwright.facts.parsers import linux_texts
 from boxwright.facts.raw import Raw
 
+_KEPT = re.compile(r"^docker|^containerd|^moby-|^runc$|^nvidia-container-|^libnvidia-container")
 #: Packages that bring the engine: Debian's and Ubuntu's, Docker's own.
 ENGINE_PACKAGES = ("docker-ce", "docker.io", "moby-engine")
 
@@ -37,6 +38,7 @@ def docker(data: Raw) -> Docker:
     return Docker(
         version=version,
         package=package,
+        packages={name: text for name, text in packages.items() if _KEPT.search(name)},
         running=bool(info),
         data_root=str(info.get("DockerRootDir") or _declared_root(data) or "/var/lib/docker"),
         cgroup_driver=str(info["CgroupDriver"]) if info.get("CgroupDriver") else None,

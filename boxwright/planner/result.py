@@ -9,6 +9,7 @@ from typing import Any
 from boxwright.facts.model import HostFacts
 from boxwright.planner import figures
 from boxwright.planner.case import Case
+from boxwright.planner.changes import Change
 from boxwright.planner.finding import Finding
 from boxwright.planner.model_source import ModelSource, quantized_directory, store_directory
 from boxwright.spec.box import Box
@@ -20,14 +21,14 @@ GATE_PROMPT = "Say hello."
 
 @dataclass(frozen=True)
 class HostPlan:
-    """A box's plan. It will work when there are no gates."""
+    """A box's plan. It will work when there are no gates. changes: None where the host was not asked."""
 
     host: str
     facts: HostFacts
     cases: tuple[Case, ...]
     gates: tuple[Finding, ...]
     advice: tuple[Finding, ...]
-    changes: tuple[str, ...]
+    changes: tuple[Change, ...] | None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -37,7 +38,7 @@ class HostPlan:
             "deployments": [deployment(case) for case in self.cases],
             "gates": [_finding(found) for found in self.gates],
             "advice": [_finding(found) for found in self.advice],
-            "changes": list(self.changes),
+            "changes": None if self.changes is None else [change.to_json() for change in self.changes],
         }
 
 

@@ -56,6 +56,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
 
 
 def _said(made: HostPlan) -> str:
+    if made.changes is None:
+        return "changes unknown"
     count = len(made.changes)
     return f"{count} change{'' if count == 1 else 's'}" if count else "no changes"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import safetensors_header
@@ -13,6 +14,18 @@ NVIDIA_VENDOR = "0x10de"
 DISPLAY_CLASS = "0x03"
 #: Longest file that is read as a text, in bytes.
 LONGEST_TEXT = 4 << 20
+#: Our own files whose paths are the same on every host.
+KEPT = (
+    "/etc/apt/sources.list.d/boxwright-*.sources",
+    "/etc/apt/preferences.d/boxwright-*.pref",
+    "/var/lib/boxwright/holds/*.json",
+    "/etc/modprobe.d/boxwright-nvidia.conf",
+    "/etc/modules-load.d/boxwright-nvidia.conf",
+    "/etc/systemd/system/boxwright-gpu-tuning.service",
+    "/etc/systemd/system/docker.service.d/boxwright-proxy.conf",
+    "/run/boxwright/gpu-tuning.json",
+)
+CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
 
 
 def text(path: str) -> Optional[str]:
@@ -131,3 +144,28 @@ def releases(root: str) -> List[Dict[str, Any]]:
                 }
             )
     return found
+
+
+def kept(config_dir: str) -> Dict[str, str]:
+    """The texts of our own files, by path; credentials in addresses are masked, for facts are shown."""
+    patterns = [
+        *KEPT,
+        os.path.join(glob.escape(config_dir), "container-runtime.json"),
+    ]
+    found = {}
+    for path in sorted(path for pattern in patterns for path in glob.glob(pattern)):
+        content = text(path)
+        if content is not None:
+            found[path] = masked(content)
+    return found
+
+
+def masked(content: str) -> str:
+    """A text with the names and passwords in its addresses masked."""
+    return CREDENTIALS.sub(r"\1***@", content)
+
+
+def cdi_driver(path: str) -> Optional[str]:
+    """The driver version whose libraries a CDI specification names, or None."""
+    found = re.search(r"/lib(?:cuda|nvidia-ml)\.so\.([0-9]+(?:\.[0-9]+)+)", text(path) or "")
+    return found.group(1) if found else None

@@ -57,7 +57,7 @@ raw: {description: "Texts and values as read, for boxwright.facts.parse.", type:
 #: A directory of the store: a commit, or what was made of it on the host (`<commit>-autoawq-w4g128`).
 NAME = re.compile(r"(?P<revision>[0-9a-f]{40})(?P<made>-[a-z0-9-]+)?")
 #: Version of the raw format, for facts recorded by another Boxwright.
-FORMAT = 1
+FORMAT = 2
 #: Seconds for one program: a driver that hangs must not hang the run.
 COMMAND_TIMEOUT = 15
 #: Seconds for all look-ups together, and for one wait of them.
@@ -77,6 +77,7 @@ PACKAGES = (
     "runc",
 )
 PACKAGE_LINE = "${Package}\t${Version}\t${db:Status-Abbrev}\n"
+CDI_SPEC = "/etc/cdi/nvidia.yaml"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 COMMANDS = {
     "topology": ["nvidia-smi", "topo", "-m"],
@@ -240,6 +241,8 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         filesystems=[host_reading.filesystem(path) for path in sorted(paths)],
         releases=host_reading.releases(os.path.join(parameters["root_dir"], "releases")),
         tuning=host_reading.text(os.path.join(parameters["config_dir"], "gpu-tuning.json")),
+        kept=host_reading.kept(parameters["config_dir"]),
+        cdi_driver=host_reading.cdi_driver(CDI_SPEC),
     )
 
 

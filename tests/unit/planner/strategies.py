@@ -326,3 +326,39 @@ FACTS = st.builds(
     tuning=st.dictionaries(st.sampled_from(["min_clock_mhz", "max_clock_mhz"]), VALUES),
     recorded=st.booleans(),
 )
+
+#: Variables of a box as a person may well write them.
+DECLARATIONS = st.fixed_dictionaries(
+    {
+        "box_gpus": st.fixed_dictionaries(
+            {"model": st.sampled_from(["rtx3090", "rtx4090", "rtx5090"]), "count": st.integers(1, 4)}
+        ),
+        "nvidia_driver_branch": st.sampled_from(["570", "580", "590"]),
+        "box_deployments": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "name": st.sampled_from(["a", "b", "c"]),
+                    "model": st.sampled_from(sorted(CATALOG.models)) | st.just({"path": "/srv/model"}),
+                    "image": st.sampled_from(TABLE.releases).map(lambda one: f"vllm/vllm-openai:v{one}"),
+                },
+                optional={
+                    "context": st.sampled_from(["auto", 4096, 65536]),
+                    "port": st.integers(1024, 65535),
+                    "gpus": st.sampled_from([1, [0]]),
+                    "kv_cache": st.sampled_from(["auto", "fp8"]),
+                    "env": st.just({"NCCL_P2P_DISABLE": "1"}),
+                    "extra_args": st.just({"enforce-eager": True}),
+                },
+            ),
+            max_size=3,
+            unique_by=lambda one: one["name"],
+        ),
+    },
+    optional={
+        "nvidia_driver_cuda_toolkit": st.just("12.8"),
+        "gpu_tuning_max_clock_mhz": st.integers(300, 2500),
+        "gpu_tuning_power_limit_w": st.integers(100, 600),
+        "gpu_tuning_persistence": st.booleans(),
+        "container_runtime_daemon_config": st.just({"log-opts": {"max-size": "10m"}, "dns": ["9.9.9.9"]}),
+    },
+)

@@ -56,12 +56,11 @@ def test_case(case, variables, facts_of):
         assert any(text in way for found in told for way in found.fix), [found.fix for found in told]
     for path in _list(expect.get("path")):
         assert any(found.path == path for found in told), [found.path for found in told]
-    if "changes" in expect:
-        assert plain["changes"] == expect["changes"]
+    changes = [change["text"] for change in plain["changes"] or ()]
     for text in expect.get("change", ()):
-        assert text in plain["changes"], plain["changes"]
+        assert text in changes
     for text in expect.get("no_change", ()):
-        assert not any(text in change for change in plain["changes"]), plain["changes"]
+        assert not any(text in change for change in changes), changes
     if plain["deployments"]:
         deployment = plain["deployments"][0]
         line = "\0".join(deployment["command"]) + "\0"

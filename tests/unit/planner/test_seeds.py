@@ -60,7 +60,7 @@ def test_the_answer(row, variables, facts_of):
     line = "\0".join(deployment["command"])
     assert "\0".join(row.get("command", ())) in line
     for change in row.get("changes", ()):
-        assert change in plain["changes"]
+        assert change in [made["text"] for made in plain["changes"]]
     for path, wanted in row.get("values", {}).items():
         found = _value(deployment, path)
         if isinstance(wanted, dict):

@@ -1,0 +1,54 @@
+"""What earlier runs of Boxwright left on a host, as its own files there say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: Files of ours whose being there is a fact: what they hold is the same on every host.
+NOUVEAU_OFF, LOADED_AT_BOOT, LIMITS_AT_BOOT = (
+    "/etc/modprobe.d/boxwright-nvidia.conf",
+    "/etc/modules-load.d/boxwright-nvidia.conf",
+    "/etc/systemd/system/boxwright-gpu-tuning.service",
+)
+
+
+@dataclass(frozen=True)
+class PackageGroup:
+    """Packages that are kept together. declared: asked for; installed: brought by us; holds: held by us."""
+
+    declared: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CardLimits:
+    """What was applied to a card since it was booted. clocks_mhz: the locked range, empty for none.
+
+    power_limit_w: W, None where it was left alone. spared: settings that the card does not support.
+    """
+
+    clocks_mhz: tuple[int, ...] = ()
+    power_limit_w: float | None = None
+    spared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All of it.
+
+    sources: package source -> its addresses. pins: group of packages -> the version that apt shall prefer.
+    groups: by name. limits: by the card's UUID. daemon_keys: dotted settings of Docker's that we put there.
+    docker_proxy: of Docker's unit, credentials masked. cdi_driver: the driver version whose libraries the
+    CDI specification names. files: those of ours above that are there.
+    """
+
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, PackageGroup] = field(default_factory=dict)
+    limits: Mapping[str, CardLimits] = field(default_factory=dict)
+    daemon_keys: tuple[str, ...] = ()
+    docker_proxy: str | None = None
+    cdi_driver: str | None = None
+    files: tuple[str, ...] = ()

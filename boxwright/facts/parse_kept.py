@@ -1,0 +1,109 @@
+"""Boxwright's own files on a host, of a raw answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from boxwright.facts.kept import (
+    LIMITS_AT_BOOT,
+    LOADED_AT_BOOT,
+    NOUVEAU_OFF,
+    CardLimits,
+    Kept,
+    PackageGroup,
+)
+from boxwright.facts.raw import Raw
+
+_LIMITS = "/run/boxwright/gpu-tuning.json"
+_PROXY = "/etc/systemd/system/docker.service.d/boxwright-proxy.conf"
+
+
+def kept(data: Raw) -> Kept:
+    """What the files say; nothing where they say nothing."""
+    files = {str(path): text for path, text in data.object("kept").items() if isinstance(text, str)}
+    receipts = _object(files.get(_LIMITS))
+    return Kept(
+        sources=dict(_sources(files)),
+        pins=dict(_pins(files)),
+        groups=dict(_groups(files)),
+        limits=dict(_limits(receipts)),
+        daemon_keys=tuple(_daemon_keys(files)),
+        docker_proxy=_proxy(files.get(_PROXY)),
+        cdi_driver=str(data.get("cdi_driver")) if data.get("cdi_driver") else None,
+        files=tuple(path for path in (NOUVEAU_OFF, LOADED_AT_BOOT, LIMITS_AT_BOOT) if path in files),
+    )
+
+
+def _object(text: object) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _named(files: Mapping[str, str], folder: str, ending: str) -> Iterator[tuple[str, str]]:
+    """Stem without our prefix -> text, of the files of a folder."""
+    for path, text in files.items():
+        name = PurePosixPath(path).name
+        if path.startswith(f"{folder}/") and name.endswith(ending):
+            yield name.removesuffix(ending).removeprefix("boxwright-"), text
+
+
+def _sources(files: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, text in _named(files, "/etc/apt/sources.list.d", ".sources"):
+        found = re.search(r"^URIs:(.*)$", text, re.MULTILINE)
+        yield name, tuple(found.group(1).split()) if found else ()
+
+
+def _pins(files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, text in _named(files, "/etc/apt/preferences.d", ".pref"):
+        found = re.search(r"^Pin:\s*version\s+(\S+)", text, re.MULTILINE)
+        if found:
+            yield name.removeprefix("held-"), found.group(1)
+
+
+def _groups(files: Mapping[str, str]) -> Iterator[tuple[str, PackageGroup]]:
+    for name, text in _named(files, "/var/lib/boxwright/holds", ".json"):
+        record = _object(text)
+        yield name, PackageGroup(*(_names(record.get(key)) for key in ("declared", "installed", "holds")))
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(str(one) for one in value) if isinstance(value, list) else ()
+
+
+def _limits(receipts: Mapping[str, Any]) -> Iterator[tuple[str, CardLimits]]:
+    cards, unsupported = receipts.get("cards"), receipts.get("unsupported")
+    cards = cards if isinstance(cards, dict) else {}
+    unsupported = unsupported if isinstance(unsupported, dict) else {}
+    for uuid in {**cards, **unsupported}:
+        one = cards.get(uuid)
+        one = one if isinstance(one, dict) else {}
+        clocks, power = one.get("clocks_mhz"), one.get("power_limit_w")
+        yield (
+            str(uuid),
+            CardLimits(
+                tuple(mhz for mhz in clocks if isinstance(mhz, int)) if isinstance(clocks, list) else (),
+                float(power) if isinstance(power, (int, float)) and not isinstance(power, bool) else None,
+                _names(unsupported.get(uuid)),
+            ),
+        )
+
+
+def _daemon_keys(files: Mapping[str, str]) -> Iterator[str]:
+    receipt = next((text for path, text in files.items() if path.endswith("/container-runtime.json")), None)
+    entries = _object(receipt).get("entries")
+    for entry in entries if isinstance(entries, list) else ():
+        path = entry.get("path") if isinstance(entry, dict) else None
+        if isinstance(path, list):
+            yield ".".join(str(step) for step in path)
+
+
+def _proxy(text: str | None) -> str | None:
+    found = re.search(r"HTTPS_PROXY=([^\"\s]+)", text or "")
+    return found.group(1) if found else None

@@ -1,0 +1,27 @@
+"""What provisioning would change, as a person would say it; nothing where the host is as declared.
+
+One list for everybody: a plan prints it, and the roles leave alone what it does not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boxwright.planner.case import Case, Host
+from boxwright.planner.changes import deployments, driver, runtime, tuning
+from boxwright.planner.changes.change import Change
+
+__all__ = ["Change", "changes"]
+
+
+def changes(host: Host, cases: Sequence[Case]) -> tuple[Change, ...] | None:
+    """The differences between declaration and host; None where the host was not asked."""
+    if not host.facts.recorded:
+        return None
+    return (
+        *driver.changes(host),
+        *runtime.changes(host),
+        *tuning.changes(host),
+        *(change for case in cases for change in deployments.changes(case)),
+        *deployments.gone(host),
+    )

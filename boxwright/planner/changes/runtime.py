@@ -1,0 +1,166 @@
+"""Docker Engine and the NVIDIA container toolkit: what the role container_runtime would change."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from boxwright.facts.model import Docker
+from boxwright.facts.parsers import nvidia_smi
+from boxwright.planner.case import Host
+from boxwright.planner.changes import packages
+from boxwright.planner.changes.change import Change
+
+ROLE, GROUP = "container_runtime", "container-runtime"
+#: Package sources by name, with the variable of their address and its default.
+TOOLKIT_SOURCE = (
+    "container-toolkit",
+    "container_runtime_toolkit_repository_url",
+    "https://nvidia.github.io/libnvidia-container/stable/deb",
+    "package source of the container toolkit",
+)
+DOCKER_SOURCE = (
+    "docker",
+    "container_runtime_docker_repository_url",
+    "https://download.docker.com/linux",
+    "package source of Docker",
+)
+#: The release from which on Docker gives containers devices by CDI.
+CDI_SINCE = 25
+_CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
+_MISSING: Any = object()
+
+
+def changes(host: Host) -> Iterator[Change]:
+    """In the order in which they are made."""
+    settings, facts = host.box.settings, host.facts
+    vendor = settings.get("container_runtime_source") == "vendor"
+    # What is not there yet comes with its source.
+    sources = [
+        *([DOCKER_SOURCE] if vendor and facts.docker.version is not None else []),
+        *([TOOLKIT_SOURCE] if facts.docker.toolkit_version is not None else []),
+    ]
+    for name, variable, default, subject in sources:
+        url = str(settings.get(variable) or default)
+        yield from packages.source(facts, ROLE, name, url, subject)
+    yield from _versions(host, vendor=vendor)
+    docker = facts.docker
+    if docker.version is not None and docker.toolkit_version is not None:
+        yield from packages.lost(facts, ROLE, GROUP)
+        yield from packages.holds(facts, ROLE, GROUP, "the container runtime's packages")
+    if docker.version is not None:
+        if not docker.running:
+            yield Change(ROLE, "Docker Engine", "stopped", "running")
+        yield from _settings(host)
+        yield from _cards(host)
+
+
+def _versions(host: Host, *, vendor: bool) -> Iterator[Change]:
+    settings, docker = host.box.settings, host.facts.docker
+    engine = "docker-ce" if vendor else "docker.io"
+    wanted = str(settings.get("container_runtime_version") or "")
+    if docker.version is None:
+        yield Change(ROLE, "Docker Engine", None, wanted or f"the newest {engine}")
+    elif wanted and not fnmatch.fnmatchcase(docker.packages.get(docker.package or "", ""), wanted):
+        yield Change(ROLE, "Docker Engine", docker.version, wanted, interrupts=_serves(host))
+    toolkit = str(settings.get("container_runtime_toolkit_version") or "")
+    found = docker.packages.get("nvidia-container-toolkit") or docker.toolkit_version
+    glob = toolkit if "-" in toolkit or toolkit.endswith("*") else f"{toolkit}-*"
+    if found is None:
+        yield Change(ROLE, "NVIDIA container toolkit", None, toolkit or "the newest")
+    elif toolkit and not fnmatch.fnmatchcase(found, glob):
+        yield Change(ROLE, "NVIDIA container toolkit", found, toolkit)
+
+
+def _serves(host: Host) -> bool:
+    return any(release.current for release in host.facts.releases)
+
+
+def _settings(host: Host) -> Iterator[Change]:
+    """Settings of the daemon that are not as declared, and those of ours that are declared no more."""
+    docker = host.facts.docker
+    found, declared = _object(docker.daemon_config), host.box.settings.get("container_runtime_daemon_config")
+    wanted = {**_own(docker, found), **dict(_leaves(declared if isinstance(declared, Mapping) else {}))}
+    here = dict(_leaves(found))
+    for key, value in sorted(wanted.items()):
+        has = here.get(key, _MISSING)
+        if not _holds(has, value):
+            yield _setting(host, key, None if has is _MISSING else _shown(has), _shown(value))
+    for key in sorted(set(host.facts.kept.daemon_keys) - set(wanted)):
+        if key in here and not any(key.startswith(f"{one}.") or one.startswith(f"{key}.") for one in wanted):
+            yield _setting(host, key, _shown(here[key]), None)
+    proxy = _masked(host.box.proxy) if host.box.proxy else None
+    if proxy != host.facts.kept.docker_proxy:
+        yield Change(ROLE, "Docker's proxy", host.facts.kept.docker_proxy, proxy, interrupts=_serves(host))
+
+
+def _setting(host: Host, key: str, was: str | None, to: str | None) -> Change:
+    return Change(ROLE, f"Docker's {key}", was, to, interrupts=_serves(host))
+
+
+def _knows_cdi(docker: Docker) -> bool:
+    return nvidia_smi.version(docker.version or "")[:1] >= (CDI_SINCE,)
+
+
+def _own(docker: Docker, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the role needs in the file itself; a runtime of somebody else's at another path stays."""
+    wanted: dict[str, Any] = {"features.cdi": True} if _knows_cdi(docker) else {}
+    path = dict(_leaves(found)).get("runtimes.nvidia.path")
+    if not (isinstance(path, str) and path.startswith("/")):
+        wanted["runtimes.nvidia.path"] = "nvidia-container-runtime"
+    return wanted
+
+
+def _leaves(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted settings with their values; lists are values."""
+    for key, value in document.items():
+        name = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, name)
+        else:
+            yield name, _masked(value)
+
+
+def _holds(has: Any, wanted: Any) -> bool:
+    """Whether a setting is as declared: lists of several owners need hold only what is declared."""
+    if isinstance(has, (list, tuple)) and isinstance(wanted, (list, tuple)):
+        return all(one in has for one in wanted)
+    return bool(has == wanted)
+
+
+def _masked(value: Any) -> Any:
+    """A value as the facts have it: without the credentials of addresses."""
+    if isinstance(value, str):
+        return _CREDENTIALS.sub(r"\1***@", value)
+    return [_masked(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _object(text: str | None) -> Mapping[str, Any]:
+    try:
+        found = json.loads((text or "").lstrip("\ufeff") or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _cards(host: Host) -> Iterator[Change]:
+    """The CDI specification names every card that answers, and the driver that is installed."""
+    docker, driver, kept = host.facts.docker, host.facts.driver, host.facts.kept
+    if not _knows_cdi(docker) or docker.toolkit_version is None:
+        return
+    known = {name.rpartition("=")[2] for name in docker.cdi_devices}
+    missing = [str(card.index) for card in host.facts.cards if not card.lost and str(card.index) not in known]
+    if missing:
+        yield Change(ROLE, "cards known to containers", ", ".join(sorted(known - {"all"})) or None,
+                     ", ".join(str(card.index) for card in host.facts.cards))  # fmt: skip
+        return
+    described, installed = kept.cdi_driver, driver.installed_version
+    if described and installed and not nvidia_smi.same_version(described, installed):
+        yield Change(ROLE, "driver known to containers", described, installed)
