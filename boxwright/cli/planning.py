@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from boxwright import catalog, planner
 from boxwright import facts as host_facts
-from boxwright.cli import drawing, lab
+from boxwright.cli import drawing, lab, recorded
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table
 from boxwright.cli.targets import targets
@@ -37,7 +36,7 @@ def plan(
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
     if facts_file is not None:
-        known = dict.fromkeys(names, recorded(facts_file))
+        known = recorded.facts_of(facts_file, names)
         plans = {name: _plan(name, inventory, known[name]) for name in names}
     elif offline:
         plans = {name: _plan(name, inventory, None) for name in names}
@@ -84,20 +83,6 @@ def _plans_on_hosts(
     return plans
 
 
-def recorded(path: str) -> HostFacts:
-    """Facts from a file written by `invoke facts --json`. Raises UserError when it is not one."""
-    try:
-        return HostFacts.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            "these are not facts recorded by Boxwright",
-            where=path,
-            why=str(error),
-            status=EXIT_BAD_INPUT,
-            ways_out=("invoke facts --host NAME --json > facts.json",),
-        ) from error
-
-
 def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = False) -> None:
     """Read the facts of each host over one connection and show them."""
     inventory, names, paths = targets(hosts, inventories)
@@ -111,10 +96,9 @@ def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = F
             raise UserError(
                 host.failure["message"] if host and host.failure else "the host was not visited", where=name
             )
-        found[name] = host_facts.parse(host.results["host_facts"][0]["raw"])
+        found[name] = host_facts.parse(host.results["host_facts"][0]["raw"], name)
     if as_json:
-        values = [one.to_json() for one in found.values()]
-        show_json(values[0] if len(values) == 1 else dict(zip(found, values, strict=True)))
+        show_json(recorded.to_json(found))
     else:
         for name, one in found.items():
             drawing.draw_facts(name, one)

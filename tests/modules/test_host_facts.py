@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import stat
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils import host_reading
+from ansible.module_utils.apt_sources import pins_text, source_text
+from ansible.module_utils.docker_settings import drop_in_text
 
 from boxwright.facts import parse
 
@@ -141,3 +144,48 @@ def test_releases_and_which_is_live(tmp_path):
 def test_a_broken_model_is_told(tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     assert host_reading.model_directory(str(tmp_path))["error"] == "invalid"
+
+
+def test_what_earlier_runs_left_is_read(run_module, tmp_path, monkeypatch):
+    """Our own files, as the modules that write them do, come out as the facts that the plan compares."""
+    root = tmp_path / "root"
+    config = root / "etc" / "boxwright"
+    receipt = {"entries": [{"path": ["log-opts", "max-size"], "value": "1m", "item": False}], "made": []}
+    files = {
+        "etc/apt/sources.list.d/boxwright-cuda.sources": source_text(
+            {"key_url": "http://k", "uris": ["http://depot/cuda/debian12/x86_64/"], "suites": ["/"],
+             "components": [], "architectures": ["amd64"]}, "/etc/apt/keyrings/boxwright-cuda.gpg"),
+        "etc/apt/preferences.d/boxwright-held-nvidia-driver.pref": pins_text(
+            [{"packages": ["nvidia-*"], "pin": "version 580.*", "priority": 1001}]),
+        "var/lib/boxwright/holds/nvidia-driver.json": json.dumps(
+            {"declared": ["a"], "installed": [], "holds": ["a", "b"]}),
+        "etc/modprobe.d/boxwright-nvidia.conf": "blacklist nouveau\n",
+        "run/boxwright/gpu-tuning.json": json.dumps(
+            {"cards": {"GPU-1": {"clocks_mhz": [0, 2100], "power_limit_w": 400}},
+             "unsupported": {"GPU-2": ["clocks"]}}),
+        "etc/systemd/system/docker.service.d/boxwright-proxy.conf": drop_in_text(
+            "http://me:secret@proxy:3128", ["localhost"]),
+        "etc/boxwright/container-runtime.json": json.dumps(receipt),
+        "etc/cdi/nvidia.yaml": "- containerPath: /usr/lib/x86_64-linux-gnu/libcuda.so.580.105.08\n",
+        "etc/docker/daemon.json": '{"proxies": {"http-proxy": "http://me:secret@proxy:3128"}}',
+    }  # fmt: skip
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    module = importlib.import_module("boxwright.ansible.modules.host_facts")
+    monkeypatch.setattr(host_reading, "KEPT", tuple(f"{root}{path}" for path in host_reading.KEPT))
+    monkeypatch.setattr(module, "CDI_SPEC", str(root / "etc/cdi/nvidia.yaml"))
+    monkeypatch.setitem(module.FILES, "daemon-json", str(root / "etc/docker/daemon.json"))
+    raw = run_module("host_facts", root_dir=str(tmp_path / "var"), config_dir=str(config))["raw"]
+    assert "secret" not in json.dumps(raw)
+    raw["kept"] = {path.removeprefix(str(root)): text for path, text in raw["kept"].items()}
+    kept = parse(raw, "here").kept
+    assert kept.sources == {"cuda": ("http://depot/cuda/debian12/x86_64/",)}
+    assert kept.pins == {"nvidia-driver": "580.*"}
+    assert kept.groups["nvidia-driver"].holds == ("a", "b")
+    assert kept.limits["GPU-1"].clocks_mhz == (0, 2100)
+    assert kept.limits["GPU-2"].spared == ("clocks",)
+    assert kept.daemon_keys == ("log-opts.max-size",)
+    assert kept.docker_proxy == "http://***@proxy:3128"
+    assert kept.cdi_driver == "580.105.08"
+    assert kept.files == ("/etc/modprobe.d/boxwright-nvidia.conf",)

@@ -225,11 +225,12 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         "/usr",
         _data_root(commands["docker-info"]) or "/",
     }
+    files = {name: host_reading.text(path) for name, path in FILES.items()}
     return dict(
         found,
         format=FORMAT,
         commands=commands,
-        files={name: host_reading.text(path) for name, path in FILES.items()},
+        files=dict(files, **{"daemon-json": host_reading.masked(files["daemon-json"] or "")}),
         uname={"release": uname.release, "machine": uname.machine},
         cpus=os.cpu_count() or 0,
         pci=host_reading.cards(),
