@@ -41,6 +41,11 @@ class RunReport:
 
 def environment(report: Path) -> dict[str, str]:
     """The environment of ansible-playbook: the project's configuration, whatever the directory."""
+    secrets = {
+        name: ",".join(_absolute(entry) for entry in os.environ[name].split(","))
+        for name in ("ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST")
+        if os.environ.get(name)
+    }
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return dict(
         os.environ,
@@ -52,7 +57,16 @@ def environment(report: Path) -> dict[str, str]:
         ANSIBLE_LOCALHOST_WARNING="0",
         BOXWRIGHT_COLOUR="1" if colour else "0",
         BOXWRIGHT_REPORT=str(report),
+        **secrets,
     )
+
+
+def _absolute(secret: str) -> str:
+    """`label@file` or `file` that is found from any directory: a playbook runs in the project's own."""
+    label, at, file = secret.strip().rpartition("@")
+    if file in ("prompt", "prompt_ask_vault_pass"):
+        return secret
+    return f"{label}{at}{Path(file).expanduser().absolute()}"
 
 
 def play(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import shlex
 import time
@@ -15,9 +16,6 @@ from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED, EXIT_REFUSED
 from boxwright.spec.inventory import Inventory
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-EVERYWHERE = ("0.0.0.0", "::")
 
 
 def provision(
@@ -80,8 +78,8 @@ def _endpoint(
 ) -> dict[str, Any]:
     """The address of a deployment as seen from here, what it was asked and what it answered."""
     address = str(deployment["bind"])
-    loopback = address in LOOPBACK
-    if address in EVERYWHERE:
+    bound = ipaddress.ip_address(address)
+    if bound.is_unspecified:
         known = plan.get("facts", {}).get("addresses") or [host]
         address = str(known[0])
     address = f"[{address}]" if ":" in address else address
@@ -89,7 +87,7 @@ def _endpoint(
         "name": deployment["name"],
         "model": deployment["served_name"],
         "url": f"http://{address}:{deployment['port']}/v1",
-        "loopback": loopback,
+        "loopback": bound.is_loopback,
         "prompt": (deployment.get("gate") or {}).get("prompt"),
         "answer": answer.get("answer"),
         "seconds": answer.get("seconds"),

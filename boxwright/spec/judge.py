@@ -54,6 +54,10 @@ def _worded(error: ValidationError) -> Iterator[Mistake]:
     word = _WORDINGS.get(str(error.validator))
     if error.validator == "anyOf":
         branch = _meant(error)
+        hint = _other_form(error)
+        if hint:
+            yield Mistake(steps, value, *hint)
+            return
         if branch:
             for inner in branch:
                 yield from _worded(inner)
@@ -62,6 +66,16 @@ def _worded(error: ValidationError) -> Iterator[Mistake]:
         yield from word(steps, value, schema)
     else:
         yield Mistake(steps, value, schema.get("x-message", "is not allowed"), _allowed(schema))
+
+
+def _other_form(error: ValidationError) -> tuple[str, str] | None:
+    """For a number in quotes where a number is an alternative: what it must be, and how to write it."""
+    alternatives: Any = error.validator_value
+    for alternative in alternatives:
+        kind = alternative.get("type")
+        if kind in ("integer", "number", "boolean") and (hint := _right_form(kind, error.instance)):
+            return f"must be {_KINDS[kind]}", hint
+    return None
 
 
 def _meant(error: ValidationError) -> list[ValidationError]:

@@ -6,8 +6,10 @@ Nothing here judges; it asks ansible-core in this process, quietly, and turns it
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from boxwright.spec.sources import LockedVault
 from boxwright.spec.values import Opaque
 
 _JINJA = ("{{", "{%", "{#")
+#: Larger files are no declarations: reading them would take minutes.
+MOST_BYTES = 4_000_000
 _CONFIGURATION = Path(__file__).resolve().parents[2] / "ansible.cfg"
 
 
@@ -54,7 +58,7 @@ class Merger:
         from ansible.errors import AnsibleError
         from ansible.parsing.vault import is_encrypted
 
-        content = file.read_bytes()
+        content = _content(file)
         if not is_encrypted(content):
             return content.decode("utf-8-sig"), False
         if self._no_vault:
@@ -140,6 +144,17 @@ class Merger:
         return merged
 
 
+def _content(file: Path) -> bytes:
+    """A file's bytes. Raises OSError, also where it is too large, or a pipe that would be waited for."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if status.st_size > MOST_BYTES:
+        size = f"{status.st_size / 1e6:.0f} MB"
+        raise OSError(errno.EFBIG, f"it has {size}, and no declaration has over {MOST_BYTES // 10**6} MB")
+    return file.read_bytes()
+
+
 def _find_plugins() -> None:
     """Let templates find Ansible's plugins by their full names, as ansible-playbook does at its start."""
     from ansible.plugins.loader import init_plugin_loader
@@ -161,7 +176,7 @@ def _plain(value: object, *, opened: bool = False) -> object:
     from ansible.template import is_trusted_as_template
 
     if isinstance(value, EncryptedString):
-        return str(value) if opened else Opaque("vault")
+        return str(value) if opened else _opaque(value)
     if isinstance(value, Mapping):
         return {_key(key): _plain(item, opened=opened) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -173,6 +188,17 @@ def _plain(value: object, *, opened: bool = False) -> object:
             return Opaque("template", str(value))
         return str(value)
     return next((kind(value) for kind in (int, float) if isinstance(value, kind)), value)
+
+
+def _opaque(value: object) -> Opaque:
+    """An encrypted value, and whether a known password opens it."""
+    from ansible.errors import AnsibleError
+
+    try:
+        str(value)
+    except AnsibleError:
+        return Opaque("locked")
+    return Opaque("vault")
 
 
 def _key(key: object) -> object:
@@ -207,11 +233,12 @@ def _vault_secrets(loader: Any) -> tuple[str | None, list[tuple[str, Any]]]:
     if password_file := setting("DEFAULT_VAULT_PASSWORD_FILE"):
         identities.append(f"{constants.DEFAULT_VAULT_IDENTITY}@{password_file}")
     secrets: list[tuple[str, Any]] = []
-    reason = "no vault password is known"
+    asked = "its password would have to be asked for, which happens nowhere here"
+    reason = asked if setting("DEFAULT_ASK_VAULT_PASS") else "no vault password is known"
     for identity in identities:
         name, _, file = identity.rpartition("@")
         if file in ("prompt", "prompt_ask_vault_pass"):
-            reason = "its password would have to be asked for"
+            reason = asked
             continue
         try:
             secret = get_file_vault_secret(filename=file, vault_id=name, loader=loader)

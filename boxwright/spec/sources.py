@@ -40,7 +40,9 @@ _IGNORED_SUFFIXES = (
 _YAML_START = re.compile(r"^(---|[\w\"'-]+\s*:\s*(#.*|\{.*|&\w+.*)?$|\{)")
 
 
-VAULT_WAY_OUT = "name a password file: ANSIBLE_VAULT_PASSWORD_FILE=… or vault_password_file in ansible.cfg"
+VAULT_WAY_OUT = (
+    "name a file with its password, or a program that prints it: ANSIBLE_VAULT_PASSWORD_FILE=FILE ./invoke …"
+)
 
 
 class LockedVault(Exception):
@@ -84,15 +86,21 @@ class VarsFile:
         return Definition(self.file, entries_of(self.document.root), self.document.encrypted)
 
 
-def source_files(path: Path) -> list[Path]:
-    """The files that Ansible takes hosts from, in its order, for an inventory of one file or a directory."""
+def source_files(path: Path, above: frozenset[Path] = frozenset()) -> list[Path]:
+    """The files that Ansible takes hosts from, in its order, for an inventory of one file or a directory.
+
+    above: the directories that it lies in; a link that leads back to one of them is not followed.
+    """
     if not path.is_dir():
         return [path]
+    if path.resolve() in above:
+        return []
+    above = above | {path.resolve()}
     found: list[Path] = []
     for entry in sorted(path.iterdir()):
         ignored = entry.name.startswith(".") or entry.name in _IGNORED_NAMES
         if not ignored and not entry.name.endswith(_IGNORED_SUFFIXES):
-            found += source_files(entry)
+            found += source_files(entry, above)
     return found
 
 
@@ -106,11 +114,16 @@ def vars_files(base: Path, read_text: ReadText) -> tuple[list[VarsFile], list[Pr
     problems: list[Problem] = []
     for kind in _VARS_DIRECTORIES:
         directory = base / kind
+        if directory.is_dir() and directory.resolve() == base.resolve():
+            problems.append(
+                Problem(shown_path(directory), None, None, "", "", "is a link to where it lies itself")
+            )
+            continue
         taken: dict[str, Path] = {}
         for entry in sorted(directory.iterdir(), key=_rank) if directory.is_dir() else []:
             if entry.name.startswith(".") or entry.name.endswith("~"):
                 continue
-            owner = entry.stem if entry.suffix in YAML_SUFFIXES and entry.is_file() else entry.name
+            owner = entry.stem if entry.suffix in YAML_SUFFIXES else entry.name
             first = taken.setdefault(owner, entry)
             if first is not entry:
                 problems.append(
@@ -127,12 +140,15 @@ def _rank(entry: Path) -> tuple[str, int]:
     return entry.name.removesuffix(suffix), ("", *YAML_SUFFIXES).index(suffix)
 
 
-def _files_below(directory: Path) -> Iterator[Path]:
+def _files_below(directory: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The files of a directory and those in it; a link that leads back to one above is not followed."""
+    above = above | {directory.resolve()}
     for entry in sorted(directory.iterdir()):
         if entry.name.startswith(".") or entry.name.endswith("~"):
             continue
         if entry.is_dir() and not entry.suffix:
-            yield from _files_below(entry)
+            if entry.resolve() not in above:
+                yield from _files_below(entry, above)
         elif entry.is_file() and entry.suffix in (*YAML_SUFFIXES, ""):
             yield entry
 
@@ -141,7 +157,7 @@ def read_source(file: Path, read_text: ReadText) -> Source:
     """Read one file that lists hosts."""
     try:
         mode = file.stat().st_mode
-        if mode & stat.S_IXUSR and file.read_bytes()[:2] == b"#!":
+        if mode & stat.S_IXUSR and stat.S_ISREG(mode) and _begins_with_interpreter(file):
             return Source(file, program=True)
         text, encrypted = read_text(file)
     except (OSError, UnicodeDecodeError, LockedVault) as error:
@@ -152,6 +168,11 @@ def read_source(file: Path, read_text: ReadText) -> Source:
     if document.broken or document.root is None:
         return Source(file, document)
     return Source(file, document, read_groups(document))
+
+
+def _begins_with_interpreter(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(2) == b"#!"
 
 
 def _looks_like_yaml(text: str) -> bool:

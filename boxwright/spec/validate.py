@@ -138,7 +138,8 @@ class _Host:
         """What is wrong with the values, whatever their names and places."""
         yield from self._values(schema)
         yield from self._twice("name")
-        yield from self._twice("port", schema["properties"])
+        yield from self._ports(schema["properties"])
+        yield from self._directories(schema["properties"])
         yield from self._catalog()
 
     def _own(self) -> dict[str, object]:
@@ -177,11 +178,10 @@ class _Host:
 
     def _encrypted(self) -> Iterator[Problem]:
         """Encrypted values that nobody can open: the run would stop at them."""
-        why = self._inventory.locked()
-        if why:
-            for path, value in _walk(self._own()):
-                if isinstance(value, Opaque) and value.kind == "vault":
-                    yield self._problem(path, None, f"is encrypted, and {why}", VAULT_WAY_OUT)
+        why = self._inventory.locked() or "no known password opens it"
+        for path, value in _walk(self._own()):
+            if isinstance(value, Opaque) and value.kind == "locked":
+                yield self._problem(path, None, f"is encrypted, and {why}", VAULT_WAY_OUT)
 
     def _deployments(self) -> list[Mapping[str, object]]:
         declared = self._variables.get("box_deployments")
@@ -191,22 +191,58 @@ class _Host:
             else []
         )
 
-    def _twice(self, key: str, known: Mapping[str, Any] | None = None) -> Iterator[Problem]:
-        """Deployments that share a name, or a port (the default one as well)."""
-        default = _default_of(known, key) if known else None
-        first: dict[object, int] = {}
+    def _twice(self, key: str) -> Iterator[Problem]:
+        """Deployments that share a name."""
+        first: dict[str, int] = {}
         for index, deployment in enumerate(self._deployments()):
-            value = deployment.get(key, default if deployment else None)
-            if not isinstance(value, (str, int)) or isinstance(value, bool):
+            value = deployment.get(key)
+            if not isinstance(value, str):
                 continue
             before = first.setdefault(value, index)
             if before != index:
-                yield self._problem(
-                    f"box_deployments[{index}].{key}",
-                    value,
-                    f"is also the {key} of box_deployments[{before}]",
-                    f"a {key} of its own for each deployment of a host",
-                )
+                yield self._shared(index, before, key, value)
+
+    def _ports(self, known: Mapping[str, Any]) -> Iterator[Problem]:
+        """Deployments that share a port on one address (the default ones as well), or take that of SSH."""
+        default, everywhere = _default_of(known, "port"), ("0.0.0.0", "::")
+        taken: dict[int, list[tuple[int, object]]] = {}
+        for index, deployment in enumerate(self._deployments()):
+            port = deployment.get("port", default if deployment else None)
+            bind = deployment.get("bind", _default_of(known, "bind"))
+            if not isinstance(port, int) or isinstance(port, bool):
+                continue
+            if port == self._variables.get("ansible_port"):
+                path = f"box_deployments[{index}].port"
+                yield self._problem(path, port, "is the port of the host's SSH", "another port")
+            for before, other in taken.setdefault(port, []):
+                if bind == other or bind in everywhere or other in everywhere:
+                    yield self._shared(index, before, "port", port)
+                    break
+            else:
+                taken[port].append((index, bind))
+
+    def _shared(self, index: int, before: int, key: str, value: object) -> Problem:
+        return self._problem(
+            f"box_deployments[{index}].{key}",
+            value,
+            f"is also the {key} of box_deployments[{before}]",
+            f"a {key} of its own for each deployment of a host",
+        )
+
+    def _directories(self, known: Mapping[str, Any]) -> Iterator[Problem]:
+        """What is downloaded and what is configured lie apart: an uninstall takes either away whole."""
+        root, config = (
+            str(self._variables.get(name) or known.get(name, {}).get("default") or name).rstrip("/") + "/"
+            for name in ("box_root_dir", "box_config_dir")
+        )
+        if root.startswith(config) or config.startswith(root):
+            name = "box_root_dir" if "box_root_dir" in self._variables else "box_config_dir"
+            yield self._problem(
+                name,
+                self._variables.get(name),
+                f"must lie apart from {(config if name == 'box_root_dir' else root).rstrip('/')}",
+                "two directories of which none lies in the other",
+            )
 
     def _catalog(self) -> Iterator[Problem]:
         """Names of models and cards that the catalog does not know."""

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Opaque:
-    """A value that is known only on the way to the host. kind: "template" or "vault"; text: of a template."""
+    """A value that is known only on the way to the host.
+
+    kind: "template", "vault", or "locked" for a vault that no known password opens. text: of a template.
+    """
 
     kind: str
     text: str = ""

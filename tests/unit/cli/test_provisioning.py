@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxwright.cli import lab
-from boxwright.cli.provisioning import curl, ssh_words
+from boxwright.cli.provisioning import _endpoint, curl, ssh_words
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
 
@@ -68,3 +68,20 @@ def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
     said = capsys.readouterr()
     assert (said.err if as_json else said.out) == "lab: ready\n"
     assert (said.out if as_json else said.err) == ""
+
+
+@pytest.mark.parametrize(
+    ("bind", "url", "loopback"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000/v1", True),
+        ("127.0.0.2", "http://127.0.0.2:8000/v1", True),
+        ("::1", "http://[::1]:8000/v1", True),
+        ("0.0.0.0", "http://192.0.2.7:8000/v1", False),
+        ("::", "http://192.0.2.7:8000/v1", False),
+        ("192.0.2.9", "http://192.0.2.9:8000/v1", False),
+    ],
+)
+def test_an_endpoint_is_shown_as_it_is_reached(bind, url, loopback):
+    deployment = {"name": "q", "served_name": "q", "bind": bind, "port": 8000}
+    found = _endpoint("box1", deployment, {}, {"facts": {"addresses": ["192.0.2.7"]}})
+    assert (found["url"], found["loopback"]) == (url, loopback)

@@ -119,7 +119,7 @@ def test_connection_variables_come_resolved_too(read: Read) -> None:
 def test_an_ini_inventory_has_places_too(read: Read) -> None:
     inventory = read({
         "hosts.yml": "",
-        "hosts": "# comment\n[gpus]\nbox1 ansible_host=192.0.2.1 box_proxy=http://p:1\nbox[2:3]\n\n[gpus:vars]\nbox_root_dir=/srv\n"
+        "hosts": "# comment\n[gpus]\nbox1 ansible_host=192.0.2.1 box_proxy=http://p:1\nbox[2:3]\n\n[gpus:vars]\nbox_root_dir=/srv/box\n"
                  "[others:children]\ngpus\n",
     })  # fmt: skip
     assert inventory.hosts == ("box1", "box2", "box3")
@@ -135,9 +135,9 @@ def test_a_broken_file_stops_only_those_who_read_it(read: Read) -> None:
     inventory = read({
         "hosts.yml": "all:\n  hosts:\n    box1:\n    box2:\n",
         "host_vars/box1.yml": "box_root_dir: [",
-        "host_vars/box2.yml": "box_root_dir: /srv\n",
+        "host_vars/box2.yml": "box_root_dir: /srv/box\n",
     })  # fmt: skip
-    assert inventory.raw("box2")["box_root_dir"] == "/srv"
+    assert inventory.raw("box2")["box_root_dir"] == "/srv/box"
     with pytest.raises(SpecErrors, match=r"box1\.yml:1: not valid YAML"):
         inventory.raw("box1")
     assert not check(inventory, ["box2"])
@@ -355,3 +355,21 @@ def test_it_is_quick(write: Write) -> None:
     started = time.perf_counter()
     assert not check(load([directory]))
     assert time.perf_counter() - started < 1.5
+
+
+@pytest.mark.usefixtures("password")
+def test_a_value_that_another_password_opens(read: Read) -> None:
+    """Validate says it too, without a connection, and where the value stands."""
+    other = VaultLib([("default", VaultSecret(b"another"))]).encrypt("hush hush").decode()
+    token = "!vault |\n" + "".join(f"    {line}\n" for line in other.splitlines())
+    inventory = read({"host_vars/box1.yml": f"box_hub:\n  token: {token}"})
+    [problem] = [problem for problem in check(inventory) if problem.variable]
+    assert (problem.variable, problem.line) == ("box_hub.token", 2)
+    assert problem.message == "is encrypted, and no known password opens it"
+    assert "ANSIBLE_VAULT_PASSWORD_FILE" in problem.allowed
+
+
+def test_a_password_that_would_be_asked_for(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_ASK_VAULT_PASS", "1")
+    [problem] = check(read({"host_vars/box1.yml": f"box_proxy: {_inline('http://u:p@h')}"}))
+    assert "its password would have to be asked for" in problem.message

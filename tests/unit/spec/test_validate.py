@@ -89,6 +89,15 @@ def test_what_is_right_in_a_deployment(told: Told, key: str, value: object) -> N
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
+        ("box_root_dir", "/etc", ": is a directory of the system's own"),
+        ("box_root_dir", "/etc/boxwright", ": must lie apart from /etc/boxwright"),
+        ("box_root_dir", "/usr/local/models", ": is a directory of the system's own"),
+        ("box_root_dir", "/home", ": is a directory of the system's own"),
+        ("box_root_dir", "/var/lib/docker/x", ": is a directory of the system's own"),
+        ("box_config_dir", "/etc", ": is a directory of the system's own"),
+        ("box_config_dir", "/etc/docker", ": is a directory of the system's own"),
+        ("box_config_dir", "/var/lib/boxwright/config", ": must lie apart from /var/lib/boxwright"),
+        ("box_config_dir", "/", ": is not of the right form"),
         ("box_gpus", {"model": "rtx4091"}, '.model: is no card of the catalog (is "rtx4091") | did you mean'),
         ("box_gpus", {"model": "l4", "count": "2"}, '.count: must be a whole number (is "2") | 2, with'),
         ("box_gpus", {"count": 2}, ".model: is required and missing"),
@@ -172,8 +181,11 @@ def test_what_is_wrong(told: Told, variable: str, value: object, words: str) -> 
         ("gpu_memory_utilization", float("nan"), " must be a number (is nan)"),
         ("gpu_memory_utilization", float("inf"), " must be a number (is inf)"),
         ("port", "8000", ' must be a whole number (is "8000") | 8000, without quotes'),
-        ("port", 0, " is too small (is 0) | 1 to 65535"),
+        ("port", 0, " is too small (is 0) | 1024 to 65535"),
+        ("port", 22, " is too small (is 22) | 1024 to 65535"),
         ("port", 65536, " is too large"),
+        ("context", "8192", ' must be a whole number (is "8192") | 8192, without quotes'),
+        ("gpus", "2", ' must be a whole number (is "2") | 2, without quotes'),
         ("bind", "localhost", " is not of the right form"),
         ("bind", "1.2.3.4:80", " is not of the right form"),
         ("api_key", "short", " is not of the right form (is ********)"),
@@ -246,6 +258,18 @@ def test_one_line_of_a_group_is_one_mistake(told: Told) -> None:
 def test_names_and_ports_are_not_shared(told: Told, second: dict[str, object], words: str) -> None:
     [said] = told(host({"box_deployments": [LEAST, {**LEAST, **second}]}))
     assert words in said
+
+
+def test_one_port_on_two_addresses_is_not_shared(told: Told) -> None:
+    other = {**LEAST, "name": "r", "bind": "192.0.2.7"}
+    assert told(host({"box_deployments": [LEAST, other]})) == []
+    [said] = told(host({"box_deployments": [LEAST, {**other, "bind": "0.0.0.0"}]}))
+    assert "[1].port: is also the port of box_deployments[0]" in said
+
+
+def test_the_port_of_ssh_is_not_for_an_endpoint(told: Told) -> None:
+    [said] = told(host({"ansible_port": 2222, "box_deployments": [{**LEAST, "port": 2222}]}))
+    assert "[0].port: is the port of the host's SSH (is 2222)" in said
 
 
 def test_both_ways_to_size_the_pool(told: Told) -> None:
