@@ -101,6 +101,26 @@ def schema(c: Any, check: bool = False) -> None:
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
+        "log": "a log to read instead of a host; - reads standard input",
+        "json": JSON,
+    },
+)
+@told
+def doctor(
+    c: Any, host: Any, inventory: Any, all: bool = False, log: str | None = None, json: bool = False
+) -> None:
+    """Say what is wrong with a box or a log, why, and what to do, most likely first; touch nothing."""
+    from boxwright.cli import doctoring
+
+    doctoring.doctor(host, inventory, every=all, log=log, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "json": JSON,
@@ -207,7 +227,7 @@ def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False,
     releases.add("sglang", release, package=package, check=check, as_json=json)
 
 
-namespace = Collection(provision, plan, facts, explain, validate, schema, key, test, role)
+namespace = Collection(provision, plan, facts, explain, doctor, validate, schema, key, test, role)
 lab_verbs = Collection("lab")
 lab_verbs.add_task(lab_up, "up")
 lab_verbs.add_task(lab_status, "status")

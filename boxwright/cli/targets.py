@@ -44,3 +44,11 @@ def targets(hosts: Sequence[str], inventories: Sequence[str]) -> tuple[Inventory
 def some(names: Sequence[str], most: int = 12) -> list[str]:
     """The first few names, and how many more there are."""
     return [*names[:most], *([f"… ({len(names) - most} more)"] if len(names) > most else [])]
+
+
+def every_host(inventories: Sequence[str]) -> list[str]:
+    """All hosts of the inventories that were named; without any, the user's own, or else the lab's."""
+    paths = inventory_paths(inventories)
+    if not inventories and LOCAL in paths:
+        paths = [LOCAL]
+    return sorted(load(paths).hosts)

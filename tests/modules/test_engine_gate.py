@@ -203,17 +203,23 @@ def test_one_that_does_not_serve_makes_way_for_the_one_before(box, gate, way, sa
     assert said in failure["what"]
 
 
-def test_the_cause_is_told(box, gate):
+def test_the_log_comes_along_for_the_cause_to_be_found_in_it(box, gate):
     served(box, gate)
+    (box.root / "key").write_text("0123456789abcdef\n")
     box.crashes.add("bad")
-    assert "  ValueError: no room" in gate({"qwen": "bad"}, box.release("bad"))["msg"]
+    failure = gate({"qwen": "bad"}, box.release("bad"))["failures"][0]
+    assert (failure["name"], failure["release"], failure["kind"]) == ("qwen", "bad", "crashed")
+    assert failure["log"][-1].endswith("ValueError: no room")
+    assert failure["after_log"] == []
+    assert "0123456789abcdef" not in json.dumps(failure)
 
 
 def test_when_neither_serves_that_is_said_first(box, gate):
     served(box, gate)
     box.crashes.update({"bad", "old"})
-    message = gate({"qwen": "bad"}, box.release("bad"))["msg"]
-    assert message.startswith("NOTHING SERVES qwen NOW")
+    result = gate({"qwen": "bad"}, box.release("bad"))
+    assert "NOTHING SERVES qwen NOW" in result["msg"]
+    assert result["failures"][0]["after_log"][-1].endswith("ValueError: no room")
 
 
 def test_a_first_release_that_does_not_serve_is_stopped_and_not_enabled(box, gate):
@@ -256,8 +262,8 @@ def test_when_even_stopping_fails_the_cause_is_still_told(box, gate, monkeypatch
 
     monkeypatch.setattr(engine_gate.Service, "stop", stop)
     message = gate({"qwen": "bad"}, box.release("bad"))["msg"]
-    assert message.startswith("NOTHING SERVES qwen NOW: systemctl stop: timed out")
-    assert "ValueError: no room" in message
+    assert "NOTHING SERVES qwen NOW: systemctl stop: timed out" in message
+    assert "qwen: release bad does not serve" in message
 
 
 def test_one_that_does_not_answer_any_more_is_started_once_more(box, gate):

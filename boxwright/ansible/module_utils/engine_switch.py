@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from ansible.module_utils import systemctl
 from ansible.module_utils.command import read, write
@@ -14,10 +14,18 @@ from ansible.module_utils.engine_probe import Answer, Endpoint
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store
 from ansible.module_utils.engine_watch import STAGE_TIMEOUTS_S, GateError, Watch, question_of
+from ansible.module_utils.masking import mask
 from ansible.module_utils.progress import Progress
 
-#: Lines of a failed release's log that are kept beside it.
-KEPT_LOG = 400
+#: Lines of a failed release's log that are kept beside it: an engine's cause stands far above its end.
+KEPT_LOG = 2000
+
+
+class Return(NamedTuple):
+    """What became of going back. text: a sentence. log: of a release that did not come back either."""
+
+    text: str
+    log: List[str]
 
 
 class Gate:
@@ -86,10 +94,14 @@ class Gate:
             "kind": error.kind,
             "stage": error.stage,
             "what": str(error),
-            "lines": error.lines,
-            "log": self.watch.log[-KEPT_LOG:],
+            "log": self.masked(error.log[-KEPT_LOG:]),
         }
         write(self.store.path(self.release.id, FAILURE_FILE), json.dumps(document, indent=1) + "\n", 0o600)
+
+    def masked(self, log: List[str]) -> List[str]:
+        """Lines of the engine's log, without its key."""
+        key = (read(self.release.state["key_file"]) or "").strip()
+        return [mask(line, [key]) for line in log]
 
     def _start_and_ask(self) -> Answer:
         self.progress.update("%s: starting release %s" % (self.name, self.release.id))
@@ -130,27 +142,28 @@ class Gate:
         )
 
 
-def go_back(gate: Gate, docker: Docker) -> str:
-    """After a release failed: bring the one before it back. What came of it, as a sentence."""
+def go_back(gate: Gate, docker: Docker) -> Return:
+    """After a release failed: bring the one before it back."""
     previous = gate.store.read(gate.store.link("current"))
     if previous is not None and previous.id == gate.release.id:
-        return (
+        return Return(
             "It is the release that served until now, so there is none to go back to; "
-            "systemd starts it again up to its limit."
+            "systemd starts it again up to its limit.",
+            [],
         )
     try:
         if previous is None:
             gate.service.stop()
-            return "It was stopped; no release of %s has served before." % gate.name
+            return Return("It was stopped; no release of %s has served before." % gate.name, [])
         # It has served before: a stage of it that lasts long is a busy host's, not a hang.
         patient = dict.fromkeys(STAGE_TIMEOUTS_S, gate.params["start_timeout_s"])
         params = dict(gate.params, stage_timeouts_s=patient)
         return _return_to(Gate(previous.plan, previous, params, docker), gate)
     except (systemctl.UnitError, DockerError) as error:
-        return "NOTHING SERVES %s NOW: %s" % (gate.name, error)
+        return Return("NOTHING SERVES %s NOW: %s" % (gate.name, error), [])
 
 
-def _return_to(old: Gate, failed: Gate) -> str:
+def _return_to(old: Gate, failed: Gate) -> Return:
     old.progress.update("%s: going back to release %s" % (old.name, old.release.id))
     old.reasons = ["release %s did not serve" % failed.release.id]
     if old.service.install(old.release):
@@ -159,22 +172,29 @@ def _return_to(old: Gate, failed: Gate) -> str:
         old.serve()
     except GateError as error:
         old.record(error)
-        why = "\n".join([str(error), *error.lines])
-        return "NOTHING SERVES %s NOW: the release before it, %s, did not come back either: %s" % (
-            old.name,
-            old.release.id,
-            why,
+        return Return(
+            "NOTHING SERVES %s NOW: the release before it, %s, did not come back either: %s"
+            % (old.name, old.release.id, error),
+            old.masked(error.log),
         )
-    return "The release before it, %s, serves again." % old.release.id
+    return Return("The release before it, %s, serves again." % old.release.id, [])
 
 
-def describe(gate: Gate, error: GateError, after: str) -> str:
-    """What a person reads about a release that does not serve: why, what became of it, where to look."""
-    lines = ["%s: release %s does not serve: %s" % (gate.name, gate.release.id, error)]
-    lines += ["  " + line for line in error.lines]
-    lines = [after, *lines] if after.startswith("NOTHING") else [*lines, after]
-    lines.append(
-        "Its log: journalctl -t %s; kept in %s"
-        % (gate.service.container, gate.store.path(gate.release.id, FAILURE_FILE))
-    )
-    return "\n".join(lines)
+def describe(gate: Gate, error: GateError, back: Return) -> Dict[str, Any]:
+    """A release that does not serve, for the controller, which finds the cause in the logs.
+
+    what: what was seen; after: what became of it; where: where to look; log, after_log: what this release and
+    the one before it have written.
+    """
+    return {
+        "name": gate.name,
+        "release": gate.release.id,
+        "kind": error.kind,
+        "stage": error.stage,
+        "what": "%s: release %s does not serve: %s" % (gate.name, gate.release.id, error),
+        "after": back.text,
+        "where": "Its log: journalctl -t %s; kept in %s"
+        % (gate.service.container, gate.store.path(gate.release.id, FAILURE_FILE)),
+        "log": gate.masked(error.log),
+        "after_log": back.log,
+    }

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible.module_utils.engine_log import Stages, root_cause
+from ansible.module_utils.engine_log import Stages
 from ansible.module_utils.engine_probe import Answer, Endpoint, ProbeError, drafts
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.systemctl import UnitState
@@ -25,25 +25,23 @@ STAGE_TIMEOUTS_S = {
 POLL_S = 1.0
 #: Drafted tokens below which nothing is said about how many are accepted.
 FEWEST_DRAFTS = 20
-#: Failures whose cause may be in the last lines of the log, whatever these are; the others say it themselves.
-UNFINISHED = ("crashed", "hung", "slow")
-LAST_LINES = 5
-#: Lines of the log that are kept to look for a cause in.
+#: Lines of the log that are kept to look for a cause in, and most characters of one.
 KEPT_LINES = 5000
+LONGEST_LINE = 2000
 
 
 class GateError(Exception):
     """An engine that does not serve.
 
     kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards, drafts.
-    stage: where it was; lines: of its log that say why.
+    stage: where it was; log: what it has written, in which the controller looks for the cause.
     """
 
-    def __init__(self, kind: str, text: str, stage: str, lines: Sequence[str] = ()) -> None:
+    def __init__(self, kind: str, text: str, stage: str, log: Sequence[str] = ()) -> None:
         super().__init__(text)
         self.kind = kind
         self.stage = stage
-        self.lines = list(lines)
+        self.log = list(log)
 
 
 class Question(NamedTuple):
@@ -189,7 +187,7 @@ class Watch:
     def _read_log(self) -> None:
         lines = self._new_lines()
         self._stages.feed(lines)
-        self.log = (self.log + lines)[-KEPT_LINES:]
+        self.log = (self.log + [line[:LONGEST_LINE] for line in lines])[-KEPT_LINES:]
 
     def _tell(self, stage: str) -> None:
         shards = self._stages.shards if stage == "loading" else None
@@ -200,10 +198,9 @@ class Watch:
             self._progress.update(text, self.seconds, None, "s")
 
     def failure(self, kind: str, text: str) -> GateError:
-        """An error of this start, with what the engine's log says about it."""
+        """An error of this start, with the engine's log."""
         self._read_log()
-        cause = root_cause(self.log, LAST_LINES if kind in UNFINISHED else 0)
-        return GateError(kind, text, self._stages.stage, cause)
+        return GateError(kind, text, self._stages.stage, self.log)
 
 
 def question_of(gate: Optional[Dict[str, Any]]) -> Question:

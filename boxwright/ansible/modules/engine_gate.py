@@ -26,7 +26,8 @@ description:
     question.
   - A release that answered becomes the current one. One that does not is replaced by the release before it,
     which has
-    to answer in its turn, and the module fails with the engine's own reason.
+    to answer in its turn, and the module fails with the engine's log, in which the controller finds the
+    reason.
   - Deployments that are recorded on the host and not among the declared ones are stopped and removed.
 options:
   deployments: {type: list, elements: dict, required: true, description: "Deployments of the plan."}
@@ -44,6 +45,9 @@ results:
     - "For each deployment: name, release, previous, started, reasons, ready_seconds, answer, seconds,
       usage, drafts."
 removed: {type: list, description: "Deployments that were stopped and removed."}
+failures:
+  type: list
+  description: "Releases that do not serve: name, release, kind, stage, what, after, where, log, after_log."
 """
 
 #: Beside the releases, held while engines are started and stopped.
@@ -109,7 +113,7 @@ def bring(module: AnsibleModule) -> None:
     """Do it, as the only one who does, or look at what would be done; ends the module."""
     params, check, docker = module.params, module.check_mode, Docker()
     results: List[Dict[str, Any]] = []
-    failures: List[str] = []
+    failures: List[Dict[str, Any]] = []
     try:
         for plan in params["deployments"]:
             _refuse_bad_pattern(module, plan)
@@ -140,7 +144,11 @@ def bring(module: AnsibleModule) -> None:
         module.fail_json(msg=str(error), results=results)
     changed = bool(removed or failures or any(result["changed"] for result in results))
     if failures:
-        module.fail_json(msg="\n\n".join(failures), results=results, removed=removed, changed=changed)
+        # The action on the controller puts the causes, which it finds in the logs, into this message.
+        said = ["%(what)s\n%(after)s\n%(where)s" % failure for failure in failures]
+        module.fail_json(
+            msg="\n\n".join(said), failures=failures, results=results, removed=removed, changed=changed
+        )
     module.exit_json(changed=changed, results=results, removed=removed, said=_said(results, removed))
 
 

@@ -1,0 +1,155 @@
+"""The verb doctor: what is wrong with a box, or with a log that somebody pasted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boxwright.cli import lab
+from boxwright.cli.ansible_run import HostReport, play
+from boxwright.cli.console import say, show_json, table
+from boxwright.cli.drawing import draw_finding
+from boxwright.cli.targets import every_host, targets
+from boxwright.doctor import Log, Report, diagnose
+from boxwright.doctor.host import Deployment, examine
+from boxwright.doctor.telling import told, verdict, wrapped
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.spec.inventory import Inventory
+
+#: Most bytes of a log that are read: of a longer one the end.
+LARGEST = 256 << 20
+
+
+def doctor(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    every: bool = False,
+    log: str = "",
+    as_json: bool = False,
+) -> None:
+    """Diagnose a log, or hosts; exit status 1 when something fatal is found."""
+    if log and (hosts or every):
+        raise UserError(
+            "--log is read without any host", status=EXIT_BAD_INPUT, ways_out=("leave --host out",)
+        )
+    fatal = _log(log, as_json=as_json) if log else _hosts(hosts, inventories, every=every, as_json=as_json)
+    if fatal:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _log(path: str, *, as_json: bool) -> bool:
+    report = diagnose([Log(path if path != "-" else "standard input", read(path))])
+    if as_json:
+        show_json({"log": path, **report.to_json()})
+    else:
+        say(f"{path if path != '-' else 'standard input'}: {verdict(report)}")
+        draw(report)
+    return report.verdict == "fatal"
+
+
+def read(path: str) -> bytes:
+    """The bytes of a log, `-` for standard input. Raises UserError when it cannot be read."""
+    if path == "-":
+        return sys.stdin.buffer.read(LARGEST)
+    try:
+        with Path(path).expanduser().open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - LARGEST))
+            return stream.read(LARGEST)
+    except OSError as error:
+        raise UserError(
+            f"the log cannot be read: {error.strerror}",
+            where=path,
+            status=EXIT_BAD_INPUT,
+            ways_out=("give a file, or - and the log on standard input",),
+        ) from error
+
+
+def _hosts(hosts: Sequence[str], inventories: Sequence[str], *, every: bool, as_json: bool) -> bool:
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    lab.ensure_simulated(inventory, names, as_json=as_json)
+    report = play("doctor.yml", names, paths, quiet=True)
+    found = {name: summary(report.hosts.get(name)) for name in names}
+    if as_json:
+        values = {name: _json(*one) for name, one in found.items()}
+        show_json(next(iter(values.values())) if len(values) == 1 else values)
+    else:
+        for number, (name, one) in enumerate(found.items()):
+            if number:
+                say()
+            _draw_host(name, *one, inventory)
+    return any(problem or report.verdict == "fatal" for problem, _, report, _ in found.values())
+
+
+Summary = tuple[str | None, list[Deployment], Report, Mapping[str, Any]]
+
+
+def summary(host: HostReport | None) -> Summary:
+    """Why a host could not be looked at (None: it was), its deployments, its report, its plan."""
+    if host is None or not host.results.get("diagnosis"):
+        problem = host.failure["message"] if host and host.failure else "the host was not visited"
+        return str(problem), [], Report(), {}
+    deployments, report = examine(host.results["diagnosis"][0]["raw"])
+    plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {})
+    return None, deployments, report, plan
+
+
+def _json(
+    problem: str | None, deployments: Sequence[Deployment], report: Report, plan: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "unreachable": problem,
+        "deployments": [one.to_json() for one in deployments],
+        **(report.to_json() if problem is None else {"verdict": None}),
+        "plan": {"gates": plan.get("gates", []), "advice": plan.get("advice", [])} if plan else None,
+    }
+
+
+def _draw_host(
+    name: str,
+    problem: str | None,
+    deployments: Sequence[Deployment],
+    report: Report,
+    plan: Mapping[str, Any],
+    inventory: Inventory,
+) -> None:
+    if problem is not None:
+        say(f"{name}: could not be looked at")
+        for line in wrapped(problem, "  "):
+            say(line)
+        return
+    say(f"{name}: {verdict(report)}")
+    for one in deployments:
+        say(f"  {one.name}: {one.state}" + (f", {one.what}" if one.what else ""))
+    draw(report)
+    for kind in ("gates", "advice"):
+        for finding in plan.get(kind, ()):
+            say()
+            draw_finding(name, finding, inventory, refuses=kind == "gates")
+
+
+def draw(report: Report) -> None:
+    """Print what was found: the likeliest cause first, what follows from it, and what is to be left alone."""
+    for one in report.causes:
+        say()
+        often = f"   {one.count:,} times" if one.count > 1 else ""
+        say(f"  {'earlier' if one.past else one.severity:<8}{one.id}{often}")
+        for line in told(one, "    "):
+            say(line)
+        if one.link:
+            say(f"      more  {one.link}")
+    if report.consequences:
+        say()
+        say("  follows from it")
+        for one in report.consequences:
+            say(f"    {one.id}" + (f" (from {one.because})" if one.because else ""))
+    if report.harmless:
+        say()
+        say("  harmless, to be left alone")
+        table(
+            ["    what", "times", "why"],
+            [["    " + one.id, f"{one.count:,}", one.cause] for one in report.harmless],
+        )

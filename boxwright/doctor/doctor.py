@@ -1,0 +1,198 @@
+"""From logs and readings to a report: what is wrong, most likely root first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from boxwright.doctor import library
+from boxwright.doctor.diagnosis import WIDTH, Diagnosis, Evidence, Report
+from boxwright.doctor.log import OF_A_START, Log
+from boxwright.doctor.matcher import Found, find, inside
+from boxwright.doctor.signature import SEVERITIES, Signature
+from boxwright.doctor.tracebacks import TRACEBACK, RootCause, root_cause
+from boxwright.facts.parsers.masking import mask
+
+#: Lines around the first traceback that are read to find the root cause of an unknown error.
+MOST_LINES = 6000
+#: Places from what lies deepest on: a card that is lost explains all that stands on it.
+DEPTH = ("kernel", "nvidia-smi", "docker", "hub", "unit", "engine", "readings")
+
+
+def diagnose(
+    logs: Iterable[Log],
+    readings: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    since: float | None = None,
+    signatures: Sequence[Signature] | None = None,
+) -> Report:
+    """Diagnose texts and values.
+
+    readings: by what they are of (a deployment, the host). since: seconds since 1970 at which the engine that
+    serves now was started; what has a time before it is past. Never raises because of what a log holds.
+    """
+    known = library.signatures() if signatures is None else signatures
+    found: list[tuple[Signature, Diagnosis, tuple[int, int]]] = []
+    unknown: list[tuple[Diagnosis, tuple[int, int]]] = []
+    for number, log in enumerate(logs):
+        hits = find(log, known)
+        for hit in hits:
+            found.append((hit.signature, _diagnosis(hit, since), (number, hit.position)))
+        other = _unknown(log, hits)
+        if other is not None:
+            unknown.append((other[0], (number, other[1])))
+    for name, values in (readings or {}).items():
+        for signature in known:
+            if signature.when and signature.holds(values):
+                found.append((signature, _of_readings(signature, name, values), (len(found), 0)))
+    return _report(_merged(found), unknown)
+
+
+def _merged(
+    found: Iterable[tuple[Signature, Diagnosis, tuple[int, int]]],
+) -> list[tuple[Signature, Diagnosis, tuple[int, int]]]:
+    """One diagnosis of a kind: the same fault in two logs is one fault."""
+    kinds: dict[str, tuple[Signature, Diagnosis, tuple[int, int]]] = {}
+    for signature, one, order in found:
+        if signature.id not in kinds:
+            kinds[signature.id] = (signature, one, order)
+            continue
+        _, first, place = kinds[signature.id]
+        both = Diagnosis(
+            first.id,
+            first.severity,
+            first.cause if not first.past else one.cause,
+            first.fix if not first.past else one.fix,
+            first.link,
+            (*first.evidence, *one.evidence)[:4],
+            first.count + one.count,
+            first.values,
+            past=first.past and one.past,
+        )
+        kinds[signature.id] = (signature, both, place)
+    return list(kinds.values())
+
+
+def _report(
+    found: Sequence[tuple[Signature, Diagnosis, tuple[int, int]]],
+    unknown: Sequence[tuple[Diagnosis, tuple[int, int]]],
+) -> Report:
+    present = {signature.id: one for signature, one, _ in found}
+    causes: list[tuple[tuple[Any, ...], Diagnosis]] = []
+    consequences: list[Diagnosis] = []
+    harmless: list[Diagnosis] = []
+    for signature, one, order in found:
+        why = next(
+            (
+                other.id
+                for other, diagnosis, _ in found
+                if signature.id in other.explains and not diagnosis.past
+            ),
+            None,
+        )
+        if signature.severity == "harmless":
+            harmless.append(one)
+        elif signature.consequence or why:
+            consequences.append(_because(one, why))
+        else:
+            depth = min(DEPTH.index(place) for place in signature.where)
+            key = (one.past, SEVERITIES.index(one.severity), depth, order)
+            causes.append((key, one))
+    fatal = any(one.severity == "fatal" and not one.past for _, one in causes)
+    for one, order in unknown:
+        if not fatal or not present:
+            causes.append(((False, SEVERITIES.index(one.severity), -1 if not fatal else 99, order), one))
+    if consequences and not causes:
+        causes.append(((), _only_consequences(consequences)))
+    return Report(
+        tuple(one for _, one in sorted(causes, key=lambda item: item[0])),
+        tuple(consequences),
+        tuple(harmless),
+    )
+
+
+def _because(one: Diagnosis, why: str | None) -> Diagnosis:
+    return Diagnosis(
+        one.id, one.severity, one.cause, one.fix, one.link, one.evidence, one.count, one.values, why, one.past
+    )
+
+
+def _only_consequences(consequences: Sequence[Diagnosis]) -> Diagnosis:
+    """A log that was cut off: it holds the end of the story and not its beginning."""
+    return Diagnosis(
+        "unknown",
+        "fatal",
+        "The log tells only that something failed; what failed stands further up than it reaches.",
+        ("read a longer part of the log: journalctl -t boxwright-DEPLOYMENT -n 5000",),
+        None,
+        consequences[0].evidence,
+    )
+
+
+def _diagnosis(hit: Found, since: float | None) -> Diagnosis:
+    cause, fix = hit.signature.told({name: mask(value) for name, value in hit.values.items()})
+    last = hit.line.time
+    return Diagnosis(
+        hit.signature.id,
+        hit.signature.severity,
+        cause,
+        fix,
+        hit.signature.source,
+        tuple(Evidence(hit.log.name, hit.log.number(place), shortened(text)) for place, text in hit.lines),
+        hit.count,
+        {name: mask(value) for name, value in hit.values.items()},
+        past=since is not None and last is not None and last < since,
+    )
+
+
+def _of_readings(signature: Signature, name: str, values: Mapping[str, Any]) -> Diagnosis:
+    told = {condition.reading: _rounded(values[condition.reading]) for condition in signature.when}
+    cause, fix = signature.told(told)
+    evidence = Evidence(name, None, ", ".join(f"{key} {value}" for key, value in told.items()))
+    return Diagnosis(signature.id, signature.severity, cause, fix, signature.source, (evidence,), 1, told)
+
+
+def _rounded(value: Any) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _unknown(log: Log, hits: Sequence[Found]) -> tuple[Diagnosis, int] | None:
+    """An error that no signature describes, with the lines that say what it is; None where there is none."""
+    if log.kinds and not log.kinds & OF_A_START:
+        return None
+    first = log.begin()
+    serving = log.serving(first)
+    place = log.data.find(TRACEBACK.encode(), first)
+    if place >= 0:
+        lines = log.lines(max(first, log.line_at(place).start - 4096), MOST_LINES)
+    elif serving >= 0:
+        return None
+    else:
+        lines = [one for one in log.last_lines(MOST_LINES) if one[0] >= log.number(first)]
+    found = root_cause((line for _, line in lines), last=0)
+    if found is None or found.wrapper or _told_by(found, [line.text for _, line in lines], hits):
+        return None
+    number = lines[found.place][0]
+    survived = serving >= 0 and not any(hit.signature.severity == "fatal" for hit in hits)
+    if survived and place < 0:
+        return None
+    cause = (
+        "The engine met an error that is not known here, and went on."
+        if survived
+        else "An error that is not known here; these lines are where it began."
+    )
+    evidence = tuple(Evidence(log.name, number, shortened(text, WIDTH * 2)) for text in found.lines)
+    severity = "slows" if survived else "fatal"
+    fix = ("look for the first of these lines in the engine's issues, and tell Boxwright's about it",)
+    return Diagnosis("unknown", severity, cause, fix, None, evidence), number
+
+
+def _told_by(found: RootCause, lines: Sequence[str], hits: Sequence[Found]) -> bool:
+    """Whether a signature says it already: it is in the exception's own lines."""
+    return inside(hits, [*found.lines, *lines[found.place : found.place + len(found.lines)]])
+
+
+def shortened(text: str, width: int = WIDTH) -> str:
+    """A line of a log as it is shown: without secrets, white space and whatever is over the width."""
+    told = mask(" ".join(text.split()))
+    return told if len(told) <= width else told[: width - 2] + " …"

@@ -1,0 +1,38 @@
+"""Lines of logs without what journalctl, Docker and the engine put before their message."""
+
+import pytest
+
+from boxwright.facts.parsers.log_lines import parse
+
+
+@pytest.mark.parametrize(
+    ("line", "process", "level", "text"),
+    [
+        ("(Worker_TP0 pid=9) INFO 11-29 10:00:00 [x.py:1] text", "Worker_TP0 pid=9", "INFO", "text"),
+        ("INFO 11-29 10:00:00.123 [x.py:1] text", "", "INFO", "text"),
+        ("(APIServer pid=1) INFO:     Started server process [1]", "APIServer pid=1", "INFO",
+         "Started server process [1]"),
+        ("[2026-11-29 12:00:00 TP0] The server is fired up", "", None, "The server is fired up"),
+        ("(APIServer pid=1)   File \"x.py\", line 1", "APIServer pid=1", None, "  File \"x.py\", line 1"),
+        ("plain", "", None, "plain"),
+        ("", "", None, ""),
+        ("Nov 29 10:00:00 box1 boxwright-qwen[44]: (EngineCore pid=7) ERROR 03-18 13:41:09 [core.py:8] text",
+         "EngineCore pid=7", "ERROR", "text"),
+        ("2026-11-29T10:00:00.123456789Z (Worker_TP0 pid=9) INFO 11-29 10:00:00 [x.py:1] text",
+         "Worker_TP0 pid=9", "INFO", "text"),
+        ("vllm-1  | (EngineCore pid=7) text", "EngineCore pid=7", None, "text"),
+        ("\x1b[1;36m(EngineCore pid=7)\x1b[0;0m ERROR 11-29 10:00:00 [x.py:1] text", "EngineCore pid=7",
+         "ERROR", "text"),
+        ("[   84.738325] NVRM: text", "", None, "NVRM: text"),
+        ("1764410400.123456 box1 kernel: NVRM: text", "", None, "NVRM: text"),
+        ("old\rnew\r\n", "", None, "new"),
+    ],
+)  # fmt: skip
+def test_prefixes(line, process, level, text):
+    found = parse(line)
+    assert (found.process, found.level, found.text) == (process, level, text)
+
+
+def test_the_journals_seconds_are_kept():
+    assert parse("1764410400.250000 box1 kernel: NVRM: text").time == 1764410400.25
+    assert parse("Nov 29 10:00:00 box1 kernel: NVRM: text").time is None

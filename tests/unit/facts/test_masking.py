@@ -1,0 +1,48 @@
+"""Secrets in texts."""
+
+import pytest
+
+from boxwright.facts.parsers.masking import mask
+
+SECRET = "abcdef0123456789"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token hf_" + SECRET,
+        "Authorization: Bearer " + SECRET,
+        "'api_key': ['" + SECRET + "']",
+        "--api-key " + SECRET,
+        "--api-key=" + SECRET,
+        "VLLM_API_KEY=" + SECRET,
+        "HF_TOKEN=" + SECRET,
+        "password: " + SECRET,
+        "https://user:" + SECRET + "@example.org/x",
+        "sk-" + SECRET,
+        "ghp_" + SECRET,
+    ],
+)
+def test_it_is_gone(text):
+    assert SECRET not in mask(text)
+
+
+def test_what_is_known_to_be_secret_goes_wherever_it_stands():
+    assert mask("xx" + SECRET + "yy", [SECRET]) == "xx***yy"
+    assert mask("a short one stays: abc", ["abc"]) == "a short one stays: abc"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_num_seqs (256) exceeds available Mamba cache blocks (117)",
+        "GPU KV cache size: 377,456 tokens",
+        "Invalid user token.",
+        "If the token is missing",
+        "https://huggingface.co/api/models/org/model",
+        "num_speculative_tokens must be provided with speculative model",
+        "Tokenizer class 'X' specified in the tokenizer config was not found",
+    ],
+)
+def test_what_is_none_stays(text):
+    assert mask(text) == text
