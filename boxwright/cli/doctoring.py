@@ -11,6 +11,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table
 from boxwright.cli.drawing import draw_finding
+from boxwright.cli.planning import locate
 from boxwright.cli.targets import every_host, targets
 from boxwright.doctor import Log, Report, diagnose
 from boxwright.doctor.host import Deployment, examine
@@ -72,7 +73,7 @@ def _hosts(hosts: Sequence[str], inventories: Sequence[str], *, every: bool, as_
     inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("doctor.yml", names, paths, quiet=True)
-    found = {name: summary(report.hosts.get(name)) for name in names}
+    found = {name: summary(report.hosts.get(name), inventory) for name in names}
     if as_json:
         values = {name: _json(*one) for name, one in found.items()}
         show_json(next(iter(values.values())) if len(values) == 1 else values)
@@ -80,20 +81,22 @@ def _hosts(hosts: Sequence[str], inventories: Sequence[str], *, every: bool, as_
         for number, (name, one) in enumerate(found.items()):
             if number:
                 say()
-            _draw_host(name, *one, inventory)
+            _draw_host(name, *one)
     return any(problem or report.verdict == "fatal" for problem, _, report, _ in found.values())
 
 
 Summary = tuple[str | None, list[Deployment], Report, Mapping[str, Any]]
 
 
-def summary(host: HostReport | None) -> Summary:
+def summary(host: HostReport | None, inventory: Inventory) -> Summary:
     """Why a host could not be looked at (None: it was), its deployments, its report, its plan."""
     if host is None or not host.results.get("diagnosis"):
         problem = host.failure["message"] if host and host.failure else "the host was not visited"
         return str(problem), [], Report(), {}
     deployments, report = examine(host.results["diagnosis"][0]["raw"])
-    plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {})
+    plan = dict(next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {}))
+    if plan:
+        locate(host.name, plan, inventory)
     return None, deployments, report, plan
 
 
@@ -114,7 +117,6 @@ def _draw_host(
     deployments: Sequence[Deployment],
     report: Report,
     plan: Mapping[str, Any],
-    inventory: Inventory,
 ) -> None:
     if problem is not None:
         say(f"{name}: could not be looked at")
@@ -128,7 +130,7 @@ def _draw_host(
     for kind in ("gates", "advice"):
         for finding in plan.get(kind, ()):
             say()
-            draw_finding(name, finding, inventory, refuses=kind == "gates")
+            draw_finding(finding, refuses=kind == "gates")
 
 
 def draw(report: Report) -> None:

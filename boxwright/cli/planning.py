@@ -43,7 +43,7 @@ def plan(
     else:
         plans = _plans_on_hosts(names, inventory, paths, as_json=as_json)
     for name in names:
-        _locate(name, plans[name], inventory)
+        locate(name, plans[name], inventory)
     if as_json:
         show_json(next(iter(plans.values())) if len(plans) == 1 else plans)
     else:
@@ -59,7 +59,7 @@ def _plan(name: str, inventory: Inventory, known: HostFacts | None) -> dict[str,
     return planner.plan(box, known or planner.offline_facts(box, loaded), loaded).to_json()
 
 
-def _locate(name: str, plan: dict[str, Any], inventory: Inventory) -> None:
+def locate(name: str, plan: dict[str, Any], inventory: Inventory) -> None:
     """Give each finding its place: the file and line that declare what it is about, or that list the host."""
     for finding in (*plan["gates"], *plan["advice"]):
         place = inventory.location(name, finding["path"]) if finding["path"] else None

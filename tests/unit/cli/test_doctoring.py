@@ -87,8 +87,8 @@ def hosts(monkeypatch):
     """hosts(**reports): a run that brought these."""
 
     def build(**reports):
-        monkeypatch.setattr(doctoring, "targets", lambda given, _: (SimpleNamespace(location=lambda *_: None),
-                                                                    list(given), []))  # fmt: skip
+        inventory = SimpleNamespace(location=lambda *_: None, place_of=lambda _: None)
+        monkeypatch.setattr(doctoring, "targets", lambda given, _: (inventory, list(given), []))
         monkeypatch.setattr(doctoring, "every_host", lambda _: list(reports))
         monkeypatch.setattr(doctoring.lab, "ensure_simulated", lambda *_, **__: None)
         monkeypatch.setattr(doctoring, "play", lambda *_, **__: RunReport(0, 1.0, reports))

@@ -44,9 +44,9 @@ def test_prefixes_and_masks_take_any_line(text):
 def seconds(data):
     best = float("inf")
     for _ in range(2):
-        began = time.perf_counter()
+        began = time.process_time()
         diagnose([Log("log", data)])
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.process_time() - began)
     return best
 
 
@@ -74,9 +74,9 @@ def test_twice_the_log_takes_no_more_than_about_twice_the_time(piece):
 def test_a_template_tries_a_bounded_number_of_places():
     template = Template("aaaaaaaa{x:int}b")
     line = "a" * 200_000
-    began = time.perf_counter()
+    began = time.process_time()
     assert template.find(line + "aaaaaaaa") is None
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
