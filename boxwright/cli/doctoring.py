@@ -18,6 +18,7 @@ from boxwright.doctor.host import Deployment, examine
 from boxwright.doctor.telling import told, verdict, wrapped
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
+from boxwright.spec.problem import printable
 
 #: Most bytes of a log that are read: of a longer one the end.
 LARGEST = 256 << 20
@@ -28,15 +29,19 @@ def doctor(
     inventories: Sequence[str],
     *,
     every: bool = False,
-    log: str = "",
+    log: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Diagnose a log, or hosts; exit status 1 when something fatal is found."""
-    if log and (hosts or every):
+    if log is not None and (hosts or every):
         raise UserError(
             "--log is read without any host", status=EXIT_BAD_INPUT, ways_out=("leave --host out",)
         )
-    fatal = _log(log, as_json=as_json) if log else _hosts(hosts, inventories, every=every, as_json=as_json)
+    fatal = (
+        _log(log, as_json=as_json)
+        if log is not None
+        else _hosts(hosts, inventories, every=every, as_json=as_json)
+    )
     if fatal:
         raise SystemExit(EXIT_FAILED)
 
@@ -60,10 +65,11 @@ def read(path: str) -> bytes:
             size = stream.seek(0, 2)
             stream.seek(max(0, size - LARGEST))
             return stream.read(LARGEST)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise UserError(
-            f"the log cannot be read: {error.strerror}",
-            where=path,
+            f"the log cannot be read: {why}",
+            where=printable(path) or "--log",
             status=EXIT_BAD_INPUT,
             ways_out=("give a file, or - and the log on standard input",),
         ) from error

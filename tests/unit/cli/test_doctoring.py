@@ -61,7 +61,7 @@ def test_standard_input(capsys, monkeypatch):
     assert run(capsys, log="-")[0] == 1
 
 
-@pytest.mark.parametrize("path", ["/does/not/exist", "/"])
+@pytest.mark.parametrize("path", ["/does/not/exist", "/", "", "a\0b"])
 def test_a_log_that_cannot_be_read(path):
     with pytest.raises(UserError, match="cannot be read") as error:
         doctoring.doctor((), (), log=path)
