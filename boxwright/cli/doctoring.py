@@ -15,6 +15,7 @@ from boxwright.cli.planning import locate
 from boxwright.cli.targets import every_host, targets
 from boxwright.doctor import Log, Report, diagnose
 from boxwright.doctor.host import Deployment, examine
+from boxwright.doctor.log import MOST_FINDS
 from boxwright.doctor.telling import told, verdict, wrapped
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
@@ -139,11 +140,16 @@ def _draw_host(
             draw_finding(finding, refuses=kind == "gates")
 
 
+def times(count: int) -> str:
+    """How often something was seen; beyond a bound it is not counted any further."""
+    return f"{count:,}" + ("+" if count >= MOST_FINDS else "")
+
+
 def draw(report: Report) -> None:
     """Print what was found: the likeliest cause first, what follows from it, and what is to be left alone."""
     for one in report.causes:
         say()
-        often = f"   {one.count:,} times" if one.count > 1 else ""
+        often = f"   {times(one.count)} times" if one.count > 1 else ""
         say(f"  {'earlier' if one.past else one.severity:<8}{one.id}{often}")
         for line in told(one, "    "):
             say(line)
@@ -159,5 +165,5 @@ def draw(report: Report) -> None:
         say("  harmless, to be left alone")
         table(
             ["    what", "times", "why"],
-            [["    " + one.id, f"{one.count:,}", one.cause] for one in report.harmless],
+            [["    " + one.id, times(one.count), one.cause] for one in report.harmless],
         )
