@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from boxwright import catalog
+from boxwright import catalog, planner
 from boxwright.catalog.architecture import Attention
 from boxwright.catalog.model_config import from_config
 from boxwright.planner.kv_pool import KV_BYTES, PoolSpec, layout
+from boxwright.spec.box import Box, Cards, Deployment, ModelRef, Speculative
 
 KNOWN = yaml.safe_load((Path(__file__).parent / "boots.yml").read_text())
-MODELS = catalog.load().models
+CATALOG = catalog.load()
+MODELS = CATALOG.models
 GIB = 1 << 30
 
 
@@ -91,6 +93,28 @@ def test_one_pool_explains_each_context(boot):
         all(f"{blocks / pool.blocks(context):.2f}" == rate for context, rate in boot["concurrency"].items())
         for blocks in range(most)
     )
+
+
+@pytest.mark.parametrize(
+    "boot", KNOWN["free"], ids=lambda boot: f"{boot['count']} {boot['card']}, {boot['model']}"
+)
+def test_a_pool_that_the_engine_chose_lies_in_the_range(boot):
+    deployment = Deployment(
+        "q",
+        ModelRef(name=boot["model"]),
+        "vllm/vllm-openai:v0.29.0",
+        context=boot["context"],
+        kv_cache=boot["kv"],
+        max_batched_tokens=boot["batched"],
+        concurrency=boot["concurrency"],
+        gpu_memory_utilization=boot["share"],
+        speculative=Speculative(*boot.get("drafts", ("none", None))),
+    )
+    box = Box("box1", gpus=(Cards(boot["card"], boot["count"]),), deployments=(deployment,))
+    ledger = planner.plan(box, planner.offline_facts(box, CATALOG), CATALOG).cases[0].ledger
+    assert ledger
+    assert ledger.pool.low <= boot["gib"] * GIB <= ledger.pool.high
+    assert ledger.pool.high - ledger.pool.low < 4 * GIB
 
 
 def test_the_boots_are_of_many_kinds():
