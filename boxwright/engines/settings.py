@@ -16,8 +16,8 @@ class Settings:
     engine (`auto`). kv_bytes: of one number of the cache. utilization: None with pool_bytes. draft_method:
     none, mtp, dflash2 or ngram. eager: CUDA graphs are off. windows: cache that left a window is freed.
     asynchronous: a step is scheduled while the last one runs. state_bytes: of one number of the state of
-    linear attention, None for the model's own. context_parallel: ranks that share a sequence's cache.
-    backend: the attention backend that was asked for, None for the engine's choice.
+    linear attention, None for the model's own. uncounted: an option that changes the cache in a way that the
+    plan does not count. backend: the attention backend that was asked for, None for the engine's choice.
     """
 
     release: str
@@ -41,7 +41,7 @@ class Settings:
     windows: bool = True
     asynchronous: bool = True
     state_bytes: int | None = None
-    context_parallel: int = 1
+    uncounted: str | None = None
     backend: str | None = None
 
 

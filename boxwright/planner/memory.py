@@ -65,8 +65,8 @@ def pool_layout(
     cuda: str | None,
 ) -> tuple[Pool | None, str | None]:
     """The KV pool's layout for these settings; or None, and what of the cache is not known."""
-    if settings.context_parallel > 1:
-        return None, "how a cache is shared by context parallel ranks"
+    if settings.uncounted:
+        return None, f"what {settings.uncounted} does to the cache"
     generations = {card.capability[0] for card in cards if card.capability}
     spec = PoolSpec(
         architecture=architecture,

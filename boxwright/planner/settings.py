@@ -19,6 +19,15 @@ UTILIZATION = 0.90
 BATCHED_TOKENS = 2048
 #: Draft tokens that one step may verify.
 MOST_DRAFTS = 64
+#: Options that change how the cache is cut or shared in ways that the plan does not count.
+_UNCOUNTED = (
+    "decode-context-parallel-size",
+    "prefill-context-parallel-size",
+    "kv-cache-dtype-skip-layers",
+    "num-gpu-blocks-override",
+    "mamba-cache-mode",
+    "mamba-block-size",
+)
 #: Bytes of the formats in which linear attention's state can be kept.
 _STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 #: KV formats whose bytes are only known about: bits of a number, a 4-byte scale a head where there is one.
@@ -86,7 +95,9 @@ def resolve(
         asynchronous=method != "ngram" and _given(deployment, "async-scheduling") is not False,
         state_bytes=_STATE_BYTES.get(str(_given(deployment, "mamba-ssm-cache-dtype"))),
         backend=_backend(deployment),
-        context_parallel=_whole(deployment, "decode-context-parallel-size") or 1,
+        uncounted=next(
+            (name for name in _UNCOUNTED if _given(deployment, name) not in (None, False, 1)), None
+        ),
     )
 
 

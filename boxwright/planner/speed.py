@@ -68,13 +68,20 @@ def estimate(
             draft_bytes=draft / tp,
         )
 
+    def decoding(tokens: int) -> Range:
+        found = step(tokens, drafts).range()
+        if settings.draft_method != "ngram" or not drafts:
+            return found
+        # Drafts copied from the prompt may all miss, and text that repeats it is like easy text.
+        return Range(step(tokens, 0).range().low, found.high)
+
     whole = context or architecture.context
     lengths = [length for length in CONTEXTS if length < whole] + ([whole] if whole > SHORT_CONTEXT else [])
     return Speed(
-        decode=step(SHORT_CONTEXT, drafts).range(),
+        decode=decoding(SHORT_CONTEXT),
         prefill=prefill(architecture, cards, tp, settings.pipeline_parallel, model.quantization.method),
         ceiling=step(SHORT_CONTEXT, 0).ceiling,
-        contexts=tuple((length, step(length, drafts).range()) for length in lengths),
+        contexts=tuple((length, decoding(length)) for length in lengths),
     )
 
 

@@ -151,6 +151,12 @@ def test_drafts_raise_the_range_and_widen_it():
     assert drafted.high / drafted.low > plain.high / plain.low
 
 
+def test_drafts_from_the_prompt_may_all_miss():
+    plain, copied = decode(), decode(speculative=Speculative("ngram", 3))
+    assert copied.low == plain.low
+    assert copied.high > plain.high
+
+
 def test_long_16_bit_caches_are_slow_where_the_kernel_does_not_split_them():
     card = {"card": "rtx3090", "count": 2, "context": 262_144}
     fp8, bf16 = decode(262_144, **card), decode(262_144, kv_cache="bf16", **card)
