@@ -21,6 +21,49 @@ JSON = "print JSON for programs"
 
 
 @task(
+    help={
+        "host": "how ssh reaches the box: you@address, you@address:port, or a Host of ~/.ssh/config",
+        "name": "what to call it (default: its host name, or box1, box2, …)",
+        "inventory": "an inventory directory of your own instead of inventory/local",
+        "model": "only models whose name begins so (qwen3.8)",
+        "context": "tokens that one sequence must be able to have",
+        "concurrency": "sequences that must stay in the cache at once",
+        "image": "an engine image instead of the catalog's",
+        "facts": "facts recorded there with `invoke facts --json`, instead of asking the box",
+        "print": "only show what would be written",
+        "json": JSON,
+    }
+)
+@told
+def init(
+    c: Any,
+    host: str,
+    name: str = "",
+    inventory: str = "",
+    model: str = "",
+    context: str = "",
+    concurrency: str = "",
+    image: str = "",
+    facts: str | None = None,
+    print: bool = False,
+    json: bool = False,
+) -> None:
+    """Look at a box over SSH and write its host file, with what the plan finds best for its cards."""
+    from boxwright.cli import new_box, recommending
+
+    new_box.init(
+        host,
+        name=name,
+        inventory=inventory,
+        model=model,
+        wanted=recommending.wish(context, concurrency, image),
+        facts_file=facts,
+        only_show=print,
+        as_json=json,
+    )
+
+
+@task(
     iterable=["host", "inventory"],
     help={
         "host": HOST,
@@ -67,6 +110,50 @@ def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
     from boxwright.cli import planning
 
     planning.facts(host, inventory, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "offline": "compare on the declared cards, without a connection",
+        "facts": "compare on facts recorded with `invoke facts --json`",
+        "model": "only models whose name begins so (qwen3.8)",
+        "context": "tokens that one sequence must be able to have",
+        "concurrency": "sequences that must stay in the cache at once",
+        "image": "an engine image instead of the catalog's",
+        "all_choices": "every choice that works, not only the best",
+        "json": JSON,
+    },
+)
+@told
+def recommend(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    offline: bool = False,
+    facts: str | None = None,
+    model: str = "",
+    context: str = "",
+    concurrency: str = "",
+    image: str = "",
+    all_choices: bool = False,
+    json: bool = False,
+) -> None:
+    """Compare what a box could serve: model forms, KV types, drafts, cards; the best first."""
+    from boxwright.cli import recommending
+
+    recommending.show(
+        host,
+        inventory,
+        offline=offline,
+        facts_file=facts,
+        model=model,
+        wanted=recommending.wish(context, concurrency, image),
+        everything=all_choices,
+        as_json=json,
+    )
 
 
 @task(klass=WordOrNone, positional=["gate"], help={"gate": "the id that a plan printed", "json": JSON})
@@ -227,7 +314,9 @@ def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False,
     releases.add("sglang", release, package=package, check=check, as_json=json)
 
 
-namespace = Collection(provision, plan, facts, explain, doctor, validate, schema, key, test, role)
+namespace = Collection(
+    init, provision, plan, recommend, facts, explain, doctor, validate, schema, key, test, role
+)
 lab_verbs = Collection("lab")
 lab_verbs.add_task(lab_up, "up")
 lab_verbs.add_task(lab_status, "status")

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -42,6 +43,19 @@ def say(text: str = "") -> None:
 def say_aside(text: str = "") -> None:
     """Print a line for a person beside the JSON that a program reads."""
     print(text, file=sys.stderr, flush=True)
+
+
+def wrapped(text: str, indent: int = 0, hang: int = 0) -> str:
+    """A text in lines of the page's width, indented by so many columns; all but the first by `hang` more."""
+    space = " " * indent
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=space,
+        subsequent_indent=space + " " * hang,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def show_json(value: Any) -> None:

@@ -13,6 +13,7 @@ from boxwright import facts as host_facts
 from boxwright.cli import drawing, lab, recorded
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table
+from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
@@ -88,20 +89,24 @@ def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = F
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    report = play("facts.yml", names, paths, quiet=True)
-    found: dict[str, HostFacts] = {}
-    for name in names:
-        host = report.hosts.get(name)
-        if host is None or host.failure or not host.results.get("host_facts"):
-            raise UserError(
-                host.failure["message"] if host and host.failure else "the host was not visited", where=name
-            )
-        found[name] = host_facts.parse(host.results["host_facts"][0]["raw"], name)
+    found = read_facts(names, paths)
     if as_json:
         show_json(recorded.to_json(found))
     else:
         for name, one in found.items():
             drawing.draw_facts(name, one)
+
+
+def read_facts(names: Sequence[str], inventories: Sequence[Path]) -> dict[str, HostFacts]:
+    """The facts of each host, asked over SSH. Raises UserError for the first that does not tell them."""
+    report = play("facts.yml", names, inventories, quiet=True)
+    found: dict[str, HostFacts] = {}
+    for name in names:
+        host = report.hosts.get(name)
+        if host is None or host.failure or not host.results.get("host_facts"):
+            raise trouble(name, host.failure if host else None)
+        found[name] = host_facts.parse(host.results["host_facts"][0]["raw"], name)
+    return found
 
 
 def explain(gate: str, *, as_json: bool = False) -> None:

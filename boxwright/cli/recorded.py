@@ -28,6 +28,17 @@ def facts_of(path: str, names: Sequence[str]) -> dict[str, HostFacts]:
     return {name: _facts(path, name, documents) for name in names}
 
 
+def facts_of_one(path: str) -> HostFacts:
+    """The facts of the one host in a file that `to_json` gave, whatever its name was.
+
+    Raises UserError for a file that is none, of another format, or of several hosts.
+    """
+    documents = _documents(path)
+    if len(documents) > 1:
+        raise _refused(path, names=(), what=f"holds the facts of {len(documents)} hosts, not of one")
+    return _facts(path, str(documents[0].get("host")), documents)
+
+
 def _documents(path: str) -> list[Mapping[str, Any]]:
     """Every host's facts in the file, unread."""
     try:

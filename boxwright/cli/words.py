@@ -7,6 +7,8 @@ from typing import Any
 
 from invoke import Task
 
+from boxwright.errors import EXIT_BAD_INPUT, UserError
+
 
 class WordOrNone(Task):  # type: ignore[misc]  # invoke's class is generic over what nobody here asks for
     """A verb with a word that may be left out: `explain` lists, `explain ID` tells.
@@ -24,3 +26,13 @@ class WordOrNone(Task):  # type: ignore[misc]  # invoke's class is generic over 
                 if argument.positional:
                     argument.default = None
         return found
+
+
+def whole(option: str, word: str, most: int) -> int:
+    """The whole number from 1 to `most` that an option was given. Raises UserError for anything else."""
+    digits = word.replace("_", "").replace(",", "")
+    if not (
+        digits.isascii() and digits.isdigit() and len(digits) <= len(str(most)) and 1 <= int(digits) <= most
+    ):
+        raise UserError(f"{option} {word}: a whole number from 1 to {most} is needed", status=EXIT_BAD_INPUT)
+    return int(digits)

@@ -173,9 +173,50 @@ def own_inventory(first, tmp_path_factory):
     return place
 
 
+@pytest.fixture(scope="module")
+def groups_of_ones_own(first, tmp_path_factory):
+    """An inventory without hosts; its groups say how the lab is reached and where it gets things from."""
+    place = tmp_path_factory.mktemp("new inventory")
+    known = load([Path("inventory/lab")]).variables("lab1")
+    kept = {name: value for name, value in known.items() if not name.startswith(("box_deploy", "gpu_tuning"))}
+    (place / "group_vars").mkdir()
+    (place / "group_vars" / "all.yml").write_text(yaml.safe_dump(kept))
+    return place
+
+
+def test_readme_init_of_a_box(verb, groups_of_ones_own, box):
+    """The README's first two commands for a real box, over SSH; then validate and plan what was written."""
+    verbs = ("init", "recommend")
+    init, recommend = [words for words in map(str.split, readme_commands()) if words[1] in verbs]
+    init[init.index("you@box")] = "lab1"
+    words = [*init[1:], "--inventory", groups_of_ones_own]
+    before = state_of_engine(box)
+    # The lab's hub has no other model of the catalog, and its registry no other image.
+    served = ["--model", "smollm2", "--image", "depot.boxwright.lab:5000/vllm/vllm-openai:v0.32.0"]
+    ran = verb(*words, *served, "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["declaration"]["box_gpus"] == {"model": "rtx5090", "count": 1}
+    loaded = box.do("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    assert ran.json["declaration"]["nvidia_driver_branch"] == loaded.split(".")[0]
+    [deployment] = ran.json["declaration"]["box_deployments"]
+    assert (deployment["model"], deployment["port"]) == ("smollm2-135m-instruct", 8001)
+    assert "nothing wrong" in verb("validate", "--inventory", groups_of_ones_own).output
+    planned = verb("plan", "--host", "box1", "--inventory", groups_of_ones_own, "--json")
+    assert planned.status == 0, planned.output
+    assert planned.json["gates"] == []
+    compared = verb(*recommend[1:], "--inventory", groups_of_ones_own, *served)
+    assert compared.status == 0, compared.output
+    assert "smollm2-135m-instruct" in compared.output
+    assert state_of_engine(box) == before
+    again = verb(*words)
+    assert again.status == 2
+    assert 'has a host "box1" already' in again.output
+
+
 def test_readme_commands_for_a_box_of_ones_own(verb, own_inventory, box, key):
     """The README's commands, in its order; --inventory stands for what a user has in inventory/local."""
-    commands = [command for command in readme_commands() if "box1" in command or "validate" in command]
+    verbs = ("validate", "plan", "provision", "key")
+    commands = [command for command in readme_commands() if command.split()[1] in verbs][1:]
     assert [command.split()[1] for command in commands] == ["validate", "plan", "provision", "key"]
     before = state_of_engine(box)
     said = [verb(*command.split()[1:], "--inventory", own_inventory) for command in commands]
@@ -204,7 +245,8 @@ def test_readme_shows_no_command_that_no_test_runs(verb):
     tried = {
         "./invoke provision --host lab1", "./invoke test", "./invoke lab.status", "./invoke lab.down",
         "./invoke validate", "./invoke plan --host box1 --offline", "./invoke provision --host box1",
-        "./invoke key --host box1",
+        "./invoke key --host box1", "./invoke init --host you@box --name box1",
+        "./invoke recommend --host box1",
     }  # fmt: skip
     assert set(readme_commands()) == tried
     assert "lab1" in verb("lab.status").output

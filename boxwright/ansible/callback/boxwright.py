@@ -219,6 +219,9 @@ def failure_text(data: dict[str, Any]) -> str:
         text = last_line(next((part for part in said if part), text)) or "it failed without a message"
     elif data.get("stderr"):
         text += "\n" + str(data["stderr"]).strip()
+    elif data.get("module_stderr") or data.get("module_stdout"):
+        # The module never answered: sudo, a shell or Python spoke in its place.
+        text += "\n" + last_line(str(data.get("module_stderr") or data["module_stdout"]))
     return text
 
 

@@ -1,0 +1,161 @@
+"""The verb recommend: what a box could serve, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from boxwright import catalog, planner
+from boxwright.catalog import choices as catalog_choices
+from boxwright.cli import lab, recorded
+from boxwright.cli.console import say, show_json, table, wrapped
+from boxwright.cli.planning import read_facts
+from boxwright.cli.targets import targets
+from boxwright.cli.validating import refuse_problems
+from boxwright.cli.words import whole
+from boxwright.errors import EXIT_REFUSED
+from boxwright.facts import HostFacts
+from boxwright.planner.candidates import Wish
+from boxwright.planner.choice import PERHAPS, RULE, Choice, Miss, choice_json, whys
+from boxwright.planner.recommend import Recommendation, recommend
+from boxwright.spec.validate import judged_box
+
+#: Rows that are shown, and of one model; `--all-choices` shows all, `--model` all of that model.
+MOST_ROWS, MOST_OF_A_MODEL = 12, 2
+MOST_TOKENS, MOST_SEQUENCES = 10_000_000, 4096
+
+
+def wish(context: str, concurrency: str, image: str) -> Wish:
+    """What was asked for on the command line. Raises UserError for what is no number."""
+    return Wish.of(
+        catalog_choices.load(),
+        whole("--context", context, MOST_TOKENS) if context else None,
+        whole("--concurrency", concurrency, MOST_SEQUENCES) if concurrency else None,
+        image or None,
+    )
+
+
+def show(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    offline: bool = False,
+    facts_file: str | None = None,
+    model: str = "",
+    wanted: Wish,
+    everything: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Compare the choices for each host; exit status 3 when nothing works on one of them."""
+    inventory, names, paths = targets(hosts, inventories)
+    refuse_problems(inventory, names)
+    known: dict[str, HostFacts] = {}
+    if facts_file is not None:
+        known = recorded.facts_of(facts_file, names)
+    elif not offline:
+        lab.ensure_simulated(inventory, names, as_json=as_json)
+        known = read_facts(names, paths)
+    loaded = catalog.load()
+    found: dict[str, Recommendation] = {}
+    for name in names:
+        box = judged_box(name, inventory.variables(name))
+        facts = known.get(name) or planner.offline_facts(box, loaded)
+        found[name] = recommend(box, facts, loaded, wanted, model)
+    if as_json:
+        values = {name: recommendation_json(name, one) for name, one in found.items()}
+        show_json(next(iter(values.values())) if len(values) == 1 else values)
+    else:
+        for name, one in found.items():
+            draw(name, one, everything=everything, of_a_model=MOST_ROWS if model else MOST_OF_A_MODEL)
+    if not all(one.choices for one in found.values()):
+        raise SystemExit(EXIT_REFUSED)
+
+
+def recommendation_json(host: str, found: Recommendation) -> dict[str, Any]:
+    """All choices, best first, as programs read them."""
+    return {
+        "host": host,
+        "wish": wish_json(found.wish),
+        "rule": list(RULE),
+        "choices": [
+            choice_json(choice, why)
+            for choice, why in zip(found.choices, whys(found.choices, found.wish), strict=True)
+        ],
+        "dropped": dict(found.dropped),
+        "nearest": miss_json(found.nearest) if found.nearest else None,
+    }
+
+
+def wish_json(wanted: Wish) -> dict[str, int]:
+    """What was wanted."""
+    return {
+        "context": wanted.context,
+        "concurrency": wanted.concurrency,
+        "sequence_tokens": wanted.sequence,
+    }
+
+
+def miss_json(miss: Miss) -> dict[str, Any]:
+    """The nearest miss."""
+    return {
+        "model": str(miss.deployment.model),
+        "missing_bytes_per_gpu": miss.missing,
+        "gates": [{"id": gate.id, "message": gate.message, "fix": list(gate.fix)} for gate in miss.gates],
+    }
+
+
+def draw(name: str, found: Recommendation, *, everything: bool, of_a_model: int) -> None:
+    """Print the table with what it goes by, or why nothing works."""
+    if not found.choices:
+        draw_nothing(name, found)
+        return
+    shown = found.choices if everything else found.shown(MOST_ROWS, of_a_model)
+    wanted = found.wish
+    say(
+        f"{name}: wanted are {wanted.context:,} tokens for one sequence, and {wanted.concurrency} sequences "
+        f"of {wanted.sequence:,} at once"
+    )
+    say()
+    table(
+        ["model", "KV", "drafts", "cards", "fits", "context", "at once", "tokens/s", "why"],
+        [_row(choice, why) for choice, why in zip(shown, whys(shown, wanted), strict=True)],
+        right=(3, 5, 6, 7),
+    )
+    say()
+    say(wrapped("Order: " + ", then ".join(RULE) + ". tokens/s: decoding, one sequence."))
+    more = len(found.choices) - len(shown)
+    words = [f"{more} more work (--all-choices)"] if more else []
+    words += [f"{count} refused by {gate}" for gate, count in sorted(found.dropped.items())]
+    if words:
+        say(wrapped("; ".join(words) + "."))
+
+
+def _row(choice: Choice, why: str) -> list[str]:
+    drafts, case = choice.deployment.speculative, choice.case
+    return [
+        str(choice.deployment.model),
+        choice.deployment.kv_cache,
+        "none" if drafts.method == "none" else f"{drafts.method} {drafts.tokens}",
+        str(len(case.cards)),
+        choice.fits,
+        f"{choice.context:,}" if choice.context else "?",
+        "?" if choice.fits == PERHAPS else str(choice.sequences),
+        f"{choice.decode.low:.0f}–{choice.decode.high:.0f}" if choice.decode else "?",  # noqa: RUF001
+        why,
+    ]
+
+
+def draw_nothing(name: str, found: Recommendation) -> None:
+    """Print the nearest miss and its ways out."""
+    say(f"{name}: nothing of the catalog works on it")
+    if found.nearest:
+        say()
+        say(f"  nearest: {found.nearest.deployment.model}")
+        for gate in found.nearest.gates:
+            say(wrapped(f"{gate.id}: {gate.message}", 4))
+            for way in gate.fix:
+                say(wrapped(f"- {way}", 6))
+    words = [f"{count} refused by {gate}" for gate, count in sorted(found.dropped.items())]
+    if words:
+        say()
+        say(wrapped("; ".join(words) + "."))

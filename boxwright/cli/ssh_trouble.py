@@ -1,0 +1,110 @@
+"""What went wrong between this machine and a box, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from boxwright.errors import UserError
+from boxwright.spec.address import Address
+from boxwright.spec.problem import printable
+
+#: What Ansible says around what ssh said.
+_FRAME = re.compile(
+    "^Task failed: |Data could not be sent to remote host .*? over ssh: |Failed to connect to .*? via ssh: "
+    "|Module result deserialization failed: No start of json char found "
+)
+_RETRY = "then run the same command again"
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """match: in what ssh, sudo or Ansible say. ssh, host: stand for the box's command line and name."""
+
+    match: re.Pattern[str]
+    what: str
+    ways_out: tuple[str, ...]
+
+
+def _trouble(match: str, what: str, *ways_out: str) -> _Trouble:
+    return _Trouble(re.compile(match, re.IGNORECASE), what, ways_out)
+
+
+_TROUBLES = (
+    _trouble(
+        "REMOTE HOST IDENTIFICATION HAS CHANGED|host key .* has changed",
+        "the box shows another host key than it did before",
+        "find out why: a new installation has a new key, and so has somebody in between",
+        "where the new key is right: ssh-keygen -R {known}, " + _RETRY,
+    ),
+    _trouble(
+        "Host key verification failed|authenticity of host .* can't be established|No .* host key is known",
+        "ssh does not know the box's host key",
+        "{ssh} true, compare the fingerprint it shows, answer yes, " + _RETRY,
+    ),
+    _trouble(
+        "Permission denied",
+        "the box lets nobody in with these keys",
+        "ssh-copy-id for this user, or the right user: --host USER@{host}",
+        "an IdentityFile for it in ~/.ssh/config, or the key in the agent (ssh-add)",
+    ),
+    _trouble(
+        "Could not resolve hostname",
+        "there is no host of this name",
+        "see that it is spelt right, or give its IP address",
+    ),
+    _trouble(
+        "Connection refused",
+        "nothing answers on its SSH port",
+        "see that sshd runs there, and on which port: --host {host}:PORT",
+    ),
+    _trouble(
+        "timed out|No route to host|Network is unreachable|Operation timed out",
+        "the box does not answer",
+        "see that it is on and that this works: {ssh} true",
+    ),
+    _trouble(
+        "sudo password|password is required|Incorrect sudo password|a terminal is required",
+        "sudo asks for a password there",
+        "let the user use sudo without one: NOPASSWD in /etc/sudoers.d",
+        "ANSIBLE_BECOME_PASSWORD_FILE=… in the environment, or ansible_become_password in a vault",
+    ),
+    _trouble(
+        r"not in the sudoers file|may not run sudo|not allowed to (?:run|execute)",
+        "the user may not use sudo there",
+        "add the user to the group sudo: adduser USER sudo, as root",
+        "--host root@{host}, where root may log in",
+    ),
+    _trouble(
+        r"sudo:? .*(?:command )?not found|No such file or directory.*sudo",
+        "there is no sudo on the box",
+        "apt-get install sudo there, as root",
+        "--host root@{host}, where root may log in",
+    ),
+    _trouble(
+        r"module interpreter .* was not found|python3?: (?:command )?not found|/python3: No such file",
+        "there is no Python on the box, or it is no Linux",
+        "apt-get install python3 there",
+    ),
+)
+
+
+def trouble(host: str, failure: Mapping[str, Any] | None, address: Address | None = None) -> UserError:
+    """The error for a host that a playbook could not visit.
+
+    failure: of the run's report. address: of the box; where it is not known, its name stands in the ways out.
+    """
+    if failure is None:
+        return UserError("the host was not visited", where=host)
+    said = _FRAME.sub("", printable(" ".join(str(failure.get("message") or "").split())))
+    found = next((one for one in _TROUBLES if one.match.search(said)), None)
+    if found is None:
+        return UserError(said or "it failed without a message", where=host)
+    place = {"host": host, "ssh": f"ssh {host}", "known": host}
+    if address is not None:
+        known = f"'[{address.host}]:{address.port}'" if address.port else address.host
+        place = {"host": address.host, "ssh": address.ssh(), "known": known}
+    ways = tuple(way.format(**place) for way in found.ways_out)
+    return UserError(found.what, where=host, why=said, ways_out=ways)

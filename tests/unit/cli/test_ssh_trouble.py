@@ -1,0 +1,73 @@
+"""What ssh, sudo and Ansible say of a box that cannot be visited, and what a person is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from boxwright.cli.ssh_trouble import trouble
+from boxwright.spec.address import Address
+
+BOX = Address("192.0.2.17", "me", 2222)
+SENT = (
+    'Task failed: Data could not be sent to remote host "192.0.2.17". '
+    "Make sure this host can be reached over ssh: "
+)
+LOST = "Module result deserialization failed: No start of json char found\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "what", "way"),
+    [
+        (
+            SENT + "Host key verification failed.",
+            "does not know the box's host key",
+            "ssh -p 2222 me@192.0.2.17",
+        ),
+        (
+            SENT + "@@@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @@@\nHost key verification failed.",
+            "shows another host key",
+            "ssh-keygen -R '[192.0.2.17]:2222'",
+        ),
+        (SENT + "me@192.0.2.17: Permission denied (publickey).", "lets nobody in", "ssh-copy-id"),
+        (SENT + "ssh: connect to host 192.0.2.17 port 22: Connection timed out", "does not answer", "is on"),
+        (SENT + "ssh: connect to host 192.0.2.17 port 22: No route to host", "does not answer", "is on"),
+        (SENT + "ssh: connect to host 192.0.2.17 port 22: Connection refused", "nothing answers", "sshd"),
+        (
+            SENT + "ssh: Could not resolve hostname x: Name or service not known",
+            "no host of this name",
+            "spelt",
+        ),
+        ("Task failed: Missing sudo password", "sudo asks for a password", "NOPASSWD"),
+        (LOST + "sudo: a password is required", "sudo asks for a password", "NOPASSWD"),
+        (LOST + "me is not in the sudoers file.", "may not use sudo", "adduser"),
+        (LOST + "/bin/sh: 1: sudo: not found", "no sudo on the box", "root@192.0.2.17"),
+        (
+            "The module interpreter '/usr/bin/python3' was not found.\n"
+            "/bin/sh: 1: /usr/bin/python3: not found",
+            "no Python on the box",
+            "python3",
+        ),
+        ("no room on /", "no room on /", ""),
+        ("", "without a message", ""),
+    ],
+)
+def test_told(said: str, what: str, way: str) -> None:
+    error = trouble("box1", {"message": said}, BOX)
+    assert error.where == "box1"
+    assert what in error.what
+    assert way in "\n".join(error.ways_out)
+    assert bool(error.ways_out) == bool(way)
+    assert "Data could not be sent" not in str(error)
+
+
+def test_the_name_stands_in_where_no_address_is_known() -> None:
+    error = trouble("box1", {"message": "Host key verification failed."})
+    assert any(way.startswith("ssh box1 true") for way in error.ways_out)
+
+
+def test_what_a_host_says_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in str(trouble("box1", {"message": "\x1b[2Jgone\rover"}))
+
+
+def test_a_host_that_was_not_visited() -> None:
+    assert trouble("box1", None).what == "the host was not visited"
