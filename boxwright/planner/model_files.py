@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from boxwright.catalog.architecture import Architecture
 from boxwright.facts.model import File, ModelFiles, TensorGroup
+from boxwright.facts.parsers import weight_names
 
 #: Formats that run code when they are loaded (Python's pickle inside), and those of other engines.
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -47,9 +48,9 @@ def weight_files(files: Iterable[File], loaded: Sequence[str] = ()) -> list[File
     """The safetensors files that an engine loads: those that the index names (loaded), else those of the top
     folder, not the second copy named `consolidated`.
     """
-    plain = [file for file in files if file.path.endswith(".safetensors") and "/" not in file.path]
-    named = [file for file in plain if file.path in loaded]
-    return named or [file for file in plain if not file.path.startswith("consolidated")] or plain
+    listed = list(files)
+    names = set(weight_names.loaded([file.path for file in listed], loaded))
+    return [file for file in listed if file.path in names]
 
 
 def pickled_files(files: Iterable[File]) -> list[File]:

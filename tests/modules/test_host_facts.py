@@ -189,3 +189,62 @@ def test_what_earlier_runs_left_is_read(run_module, tmp_path, monkeypatch):
     assert kept.docker_proxy == "http://***@proxy:3128"
     assert kept.cdi_driver == "580.105.08"
     assert kept.files == ("/etc/modprobe.d/boxwright-nvidia.conf",)
+
+
+def header(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"config.json": b"{"}, "config.json is not JSON"),
+        ({"config.json": b"version https://git-lfs.github.com/spec/v1"}, "is a Git LFS pointer"),
+        ({"model.safetensors": b"version https://git-lfs.github.com/spec/v1"}, "run git lfs pull"),
+        ({"model.safetensors": b""}, "model.safetensors is no safetensors file (it is empty)"),
+        ({"model.safetensors": struct.pack("<Q", 5000) + b"{}"}, "it is cut off"),
+        ({"model.safetensors": header(b'{"a": {"data_offsets": [0, 8]}}') + b"123"}, "lacks 5 of the bytes"),
+        (
+            {"model.safetensors.index.json": b'{"weight_map": {"a": "gone.safetensors"}}'},
+            "names gone.safetensors",
+        ),
+        ({"model.safetensors.index.json": b"{}"}, "is no index of weights"),
+        ({"hf_quant_config.json": b"[]", "config.json": b"{}"}, "hf_quant_config.json is not a JSON object"),
+    ],
+)
+def test_a_directory_that_is_no_whole_model_is_told(tmp_path, files, words):
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    found = host_reading.model_directory(str(tmp_path))
+    assert found["error"] == "invalid"
+    assert words in found["detail"]
+
+
+def test_links_are_followed_and_links_to_nothing_told(tmp_path):
+    model(tmp_path / "blobs")
+    (tmp_path / "linked").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / "linked" / name).symlink_to(tmp_path / "blobs" / name)
+    found = host_reading.model_directory(str(tmp_path / "linked"))
+    assert "error" not in found
+    assert found["tensors"][0]["bytes"] == 4
+    (tmp_path / "linked" / "tokenizer.json").symlink_to(tmp_path / "blobs" / "gone.json")
+    found = host_reading.model_directory(str(tmp_path / "linked"))
+    assert "tokenizer.json cannot be read: a link to nothing" in found["detail"]
+    (tmp_path / "again").symlink_to(tmp_path / "blobs")
+    assert "error" not in host_reading.model_directory(str(tmp_path / "again"))
+
+
+def test_a_directory_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+    def denied(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(host_reading.os, "listdir", denied)
+    found = host_reading.model_directory(str(tmp_path))
+    assert found["detail"] == f"{tmp_path} cannot be read: Permission denied"
+
+
+def test_pipes_and_devices_are_no_files_of_a_model(tmp_path):
+    os.mkfifo(tmp_path / "model.safetensors")
+    found = host_reading.model_directory(str(tmp_path))
+    assert (found["files"], found["tensors"]) == ([], None)

@@ -140,3 +140,52 @@ def test_what_is_no_json():
     with serving(lambda request: answer(request, b"<html>")) as url, pytest.raises(WebError) as caught:
         Reader().get(url).json()
     assert caught.value.kind == "invalid"
+
+
+def test_a_secret_stays_with_its_origin_and_goes_on_within_it():
+    seen = {}
+
+    def there(request):
+        seen["there"] = request.headers.get("Authorization")
+        answer(request)
+
+    with serving(there) as other:
+
+        def here(request):
+            seen[request.path] = request.headers.get("Authorization")
+            place = {"/out": other + "/x", "/in": "/done", "/308": "/done"}.get(request.path)
+            answer(
+                request,
+                status=308 if request.path == "/308" else 302 if place else 200,
+                **({"Location": place} if place else {}),
+            )
+
+        with serving(here) as url:
+            for path in ("/out", "/in", "/308"):
+                assert Reader().get(url + path, secret="Bearer s").status == 200
+    assert seen == {
+        "/out": "Bearer s",
+        "there": None,
+        "/in": "Bearer s",
+        "/308": "Bearer s",
+        "/done": "Bearer s",
+    }
+
+
+@pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://x"])
+def test_other_schemes_are_not_followed(place):
+    with (
+        serving(lambda request: answer(request, status=302, Location=place)) as url,
+        pytest.raises(WebError) as error,
+    ):
+        Reader().get(url)
+    assert "not followed" in error.value.detail or "not allowed" in error.value.detail
+
+
+def test_a_redirect_that_never_ends_is_told():
+    with (
+        serving(lambda request: answer(request, status=302, Location=request.path + "x")) as url,
+        pytest.raises(WebError) as error,
+    ):
+        Reader().get(url + "/")
+    assert error.value.kind == "invalid"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import glob
-import json
 import os
 import re
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import safetensors_header
+from ansible.module_utils import safetensors_header, weight_names
 
 NVIDIA_VENDOR = "0x10de"
 DISPLAY_CLASS = "0x03"
@@ -26,6 +26,8 @@ KEPT = (
     "/run/boxwright/gpu-tuning.json",
 )
 CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
+#: Longest description of a model (its index) in bytes, and the most files that a model has.
+LONGEST_DESCRIPTION, MOST_MODEL_FILES = 64 << 20, 20_000
 
 
 def text(path: str) -> Optional[str]:
@@ -93,37 +95,99 @@ def filesystem(path: str) -> Dict[str, Any]:
 
 
 def model_directory(directory: str) -> Optional[Dict[str, Any]]:
-    """A model on disk: files with sizes, config.json, tensors by its headers; None: no such directory."""
+    """A model on disk: files with sizes, config.json, tensors by its headers; None: no such directory.
+
+    What cannot be read, is not whole or no model's is told by error (`invalid`) and detail.
+    """
     if not os.path.isdir(directory):
         return None
-    files = []
-    for where, folders, names in os.walk(directory):
-        folders.sort()
-        files += [os.path.relpath(os.path.join(where, name), directory) for name in sorted(names)]
-    sizes = [
-        {"path": name, "size": os.path.getsize(os.path.join(directory, name)), "sha256": None}
-        for name in files
-        if os.path.exists(os.path.join(directory, name))
-    ]
-    found: Dict[str, Any] = {"directory": directory, "files": sizes, "tensors": None}
+    found: Dict[str, Any] = {"directory": directory, "files": [], "tensors": None, "config": None}
     try:
-        found["config"] = json.loads(text(os.path.join(directory, "config.json")) or "null")
-        weights = [name for name in files if name.endswith(".safetensors")]
+        found["files"] = [
+            {"path": name, "size": os.path.getsize(os.path.join(directory, name)), "sha256": None}
+            for name in _listed(directory)
+        ]
+        names = [entry["path"] for entry in found["files"]]
+        if "config.json" in names:
+            found["config"] = _json(directory, "config.json")
+            if weight_names.MODELOPT in names and "quantization_config" not in found["config"]:
+                found["config"]["quantization_config"] = _json(directory, weight_names.MODELOPT)
+        found["loaded"] = _indexed(directory, names)
+        weights = weight_names.loaded(names, found["loaded"])
         if weights:
-            parts = [_groups(os.path.join(directory, name)) for name in weights]
-            found["tensors"] = safetensors_header.merge(parts)
-    except (OSError, ValueError) as error:
-        found.update(error="invalid", detail="%s: %s" % (directory, error))
+            found["tensors"] = safetensors_header.merge([_groups(directory, name) for name in weights])
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else directory
+        found.update(error="invalid", detail="%s cannot be read: %s" % (where, error.strerror or error))
+    except ValueError as error:
+        found.update(error="invalid", detail=str(error))
     return found
 
 
-def _groups(path: str) -> List[Dict[str, Any]]:
+def _listed(directory: str) -> List[str]:
+    """The files below a directory, links followed. Raises OSError where they cannot be listed or read.
+
+    A hub's cache keeps links to its blobs, so a link to a file is as good as the file; one to nowhere is what
+    an unfinished download leaves, and is told.
+    """
+    os.listdir(directory)
+    found = []
+    for where, folders, names in os.walk(directory):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = os.path.join(where, name)
+            if os.path.islink(path) and not os.path.exists(path):
+                raise OSError(errno.ENOENT, "a link to nothing", path)
+            if os.path.isfile(path):
+                found.append(os.path.relpath(path, directory))
+        if len(found) > MOST_MODEL_FILES:
+            raise OSError(
+                errno.EFBIG, "more than %d files: no model's directory" % MOST_MODEL_FILES, directory
+            )
+    return found
+
+
+def _json(directory: str, name: str) -> Dict[str, Any]:
+    path = os.path.join(directory, name)
     with open(path, "rb") as stream:
-        length = safetensors_header.header_length(stream.read(safetensors_header.LENGTH_BYTES))
-        if length is None:
-            raise ValueError("%s is no safetensors file" % os.path.basename(path))
-        groups: List[Dict[str, Any]] = safetensors_header.groups(stream.read(length))
-        return groups
+        body = stream.read(LONGEST_DESCRIPTION + 1)
+    if len(body) > LONGEST_DESCRIPTION:
+        raise ValueError("%s is longer than any description" % path)
+    try:
+        value: Dict[str, Any] = weight_names.json_object(body)
+        return value
+    except ValueError as error:
+        raise ValueError("%s %s" % (path, error)) from error
+
+
+def _indexed(directory: str, names: List[str]) -> List[str]:
+    if weight_names.INDEX not in names:
+        return []
+    path = os.path.join(directory, weight_names.INDEX)
+    with open(path, "rb") as stream:
+        body = stream.read(LONGEST_DESCRIPTION)
+    try:
+        listed: List[str] = weight_names.indexed(body)
+    except ValueError as error:
+        raise ValueError("%s %s" % (path, error)) from error
+    missing = [name for name in listed if name not in names]
+    if missing:
+        raise ValueError("%s names %s, which is not there" % (path, ", ".join(missing[:3])))
+    return listed
+
+
+def _groups(directory: str, name: str) -> List[Dict[str, Any]]:
+    path = os.path.join(directory, name)
+    size = os.path.getsize(path)
+    with open(path, "rb") as stream:
+        try:
+            end = safetensors_header.header_end(stream.read(len(safetensors_header.POINTER)), size)
+            stream.seek(safetensors_header.LENGTH_BYTES)
+            header = stream.read(end - safetensors_header.LENGTH_BYTES)
+            groups: List[Dict[str, Any]] = safetensors_header.groups(header, size - end)
+            return groups
+        except ValueError as error:
+            raise ValueError("%s %s" % (path, error)) from error
 
 
 def releases(root: str) -> List[Dict[str, Any]]:

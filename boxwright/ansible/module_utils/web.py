@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 CHUNK = 64 * 1024
 
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
         """The body as JSON; raises WebError `invalid` for anything else."""
         try:
             return json.loads(self.body.decode("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise WebError("invalid", "the answer is not JSON") from error
 
 
@@ -60,13 +60,20 @@ class Reader:
     def __init__(self, timeout: float = 10, deadline: float = 40, proxy: str = "") -> None:
         self.timeout = timeout
         self._until = time.monotonic() + deadline
-        handlers = [urllib.request.ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
+        handlers: List[Any] = [_Redirects()]
+        if proxy:
+            handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
         self._opener = urllib.request.build_opener(*handlers)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self._until - time.monotonic())
 
     def get(
         self, url: str, headers: Optional[Dict[str, str]] = None, secret: str = "", limit: int = 64 << 20
     ) -> Answer:
-        """GET a URL, at most `limit` bytes. secret: an Authorization header, not sent on to another host."""
+        """GET a URL, at most `limit` bytes. secret: an Authorization header, for this origin alone."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise WebError("unreachable", "%s: no time left" % _host(url))
@@ -95,6 +102,32 @@ class Reader:
             parts.append(part)
             size += len(part)
         return b"".join(parts)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects over http and https; a secret goes on to the same origin only (RFC 9110, 15.4)."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Optional[urllib.request.Request]:
+        """The next request; none to other schemes, nor from https to http."""
+        before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if after.scheme not in ("http", "https") or (before.scheme, after.scheme) == ("https", "http"):
+            raise urllib.error.URLError(
+                "it sends on to %s://%s, which is not followed" % (after.scheme, _host(newurl))
+            )
+        following = super().redirect_request(req, fp, 302 if code == 308 else code, msg, headers, newurl)
+        secret = req.unredirected_hdrs.get("Authorization")
+        if (
+            following is not None
+            and secret
+            and (before.scheme, before.netloc) == (after.scheme, after.netloc)
+        ):
+            following.add_unredirected_header("Authorization", secret)
+        return following
+
+    # Unknown to Python before 3.11.
+    http_error_308 = urllib.request.HTTPRedirectHandler.http_error_302
 
 
 def _lower(headers: Any) -> Dict[str, str]:

@@ -186,7 +186,11 @@ def lookups(
     reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
     hub = Hub(parameters["endpoint"], parameters["token"], reader)
     registry = Registry(reader, parameters["insecure_registries"], os.uname().machine)
-    whole = [model for model in have if model.get("record") and model["origin"] == "store"]
+    whole = [
+        model
+        for model in have
+        if model.get("record") and model["origin"] == "store" and not model.get("error")
+    ]
     kept = {(model.get("repo"), model.get("revision")) for model in whole}
     here = {image["reference"] for image in local}
     models = [
