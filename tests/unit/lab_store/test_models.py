@@ -16,6 +16,7 @@ MODELS = {"tiny-qwen3": tiny.qwen3, "tiny-qwen3.5-mtp": tiny.qwen3_5}
 HASHES = {
     "tiny-qwen3": "d3b13f3cac78f49147b29e2dfe534b03b657f42b56ed85b76742ca2f8eb0b425",
     "tiny-qwen3.5-mtp": "062fe573d6bbc0b943270ba879c58bc42ba518ae845e50b111fa01387a9e419d",
+    "tiny-qwen3.5-dflash2": "6a4cd10f4a5d6d43ebe264af779049c87c47d5d3f80406f33f43d9ce34c8afc2",
 }
 
 
@@ -40,14 +41,29 @@ def row(file, name: str, number: int) -> list[float]:
     return [struct.unpack("<f", struct.pack("<I", value << 16))[0] for value in values]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", HASHES)
 def test_a_tiny_model_is_the_same_for_ever(name, tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        MODELS[name](tmp_path / folder)
+        {**MODELS, "tiny-qwen3.5-dflash2": tiny.dflash2}[name](tmp_path / folder)
     assert content(tmp_path / "a") == content(tmp_path / "b")
     # Whoever changes a model on purpose changes this: locks of hosts in use then name a commit that is gone.
     assert content(tmp_path / "a")["model.safetensors"] == HASHES[name]
+
+
+def test_the_draft_model_fits_its_target(tmp_path):
+    tiny.dflash2(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    tensors = header(tmp_path / "model.safetensors")
+    own, hidden = config["dflash_config"], config["hidden_size"]
+    assert tensors["fc.weight"]["shape"] == [hidden, hidden * len(own["target_layer_ids"])]
+    groups = hidden // own["conv_group_size"]
+    assert tensors["layers.0.mlp_conv.kernel_projection.weight"]["shape"] == [
+        2 * own["conv_kernel_size"] * groups, hidden]
+    codebook = tensors["candidate_selector.predecessor_codebook"]
+    assert codebook["shape"] == [tiny.VOCABULARY, own["selector_rank"]]
+    # Embeddings and output are the target's.
+    assert not any("embed_tokens" in name or "lm_head" in name for name in tensors)
 
 
 @pytest.mark.parametrize("name", MODELS)
