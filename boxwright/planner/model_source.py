@@ -134,7 +134,8 @@ def _best(repo: str, wanted: str | None, facts: HostFacts) -> ModelFiles | None:
         return exact[0]
     if good:
         return good[0]
-    if wanted is None and len(stored) == 1:
+    # One revision may be listed twice, where two deployments asked for it.
+    if wanted is None and len({one.revision for one in stored}) == 1:
         return stored[0]
     return hub[0] if hub else None
 
