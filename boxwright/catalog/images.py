@@ -151,7 +151,7 @@ def _unreleased(rule: Mapping[str, Any], release: str) -> str | None:
         return None
     earlier = [one for one in known if reading.version(one) < at]
     near = " and ".join([*earlier[-1:], later[0]])
-    return f"{rule['engine']} {release} was never released; the nearest are {near}"
+    return f"release {release} was never released; the nearest are {near}"
 
 
 def _cuda_of(rule: Mapping[str, Any], release: str, rest: str) -> tuple[str | None, str | None, str | None]:

@@ -29,5 +29,5 @@ def names(folder: str, ending: str) -> list[str]:
 
 def version(value: str) -> tuple[int, ...]:
     """A version for comparing: `0.29.0` -> (0, 29, 0); empty when it begins with no number."""
-    found = re.match(r"v?(\d+(?:\.\d+)*)", value)
+    found = re.match(r"v?(\d{1,9}(?:\.\d{1,9})*)", value)
     return tuple(int(part) for part in found.group(1).split(".")) if found else ()

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from boxwright.errors import EXIT_FAILED, EXIT_INTERRUPTED, UserError
+from boxwright.texts import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,13 +37,18 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(text: str = "") -> None:
-    """Print a line for a person."""
-    print(text, flush=True)
+    """Print a line for a person; what a terminal would obey is written as an escape."""
+    print(_harmless(text), flush=True)
 
 
 def say_aside(text: str = "") -> None:
     """Print a line for a person beside the JSON that a program reads."""
-    print(text, file=sys.stderr, flush=True)
+    print(_harmless(text), file=sys.stderr, flush=True)
+
+
+def _harmless(text: str) -> str:
+    """Names come from hosts and hubs: they must not move the cursor or colour what follows."""
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def wrapped(text: str, indent: int = 0, hang: int = 0) -> str:
@@ -81,7 +87,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
     for number, header in enumerate(headers):
         drawn.add_column(header, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(_harmless, row))
     console().print(drawn, soft_wrap=False)
 
 

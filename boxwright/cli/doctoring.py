@@ -19,7 +19,7 @@ from boxwright.doctor.log import MOST_FINDS
 from boxwright.doctor.telling import told, verdict, wrapped
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 
 #: Most bytes of a log that are read: of a longer one the end.
 LARGEST = 256 << 20

@@ -12,7 +12,7 @@ from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.box import Box
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 from boxwright.spec.validate import judged_box
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 
 ROOT = Path(__file__).resolve().parents[2]
 #: molecule's commands that work on a scenario.

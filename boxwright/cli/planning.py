@@ -20,7 +20,7 @@ from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.planner import rules
 from boxwright.spec.inventory import Inventory
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 from boxwright.spec.suggestions import nearest
 from boxwright.spec.validate import judged_box
 

@@ -10,7 +10,7 @@ from typing import Any
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.facts import HostFacts
 from boxwright.facts.model import FORMAT
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 
 
 def to_json(found: Mapping[str, HostFacts]) -> dict[str, Any]:

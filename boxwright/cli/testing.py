@@ -11,7 +11,7 @@ from boxwright.cli import molecule
 from boxwright.cli.ansible_run import ROOT
 from boxwright.cli.console import say
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 
 #: In the order in which they run: the quick ones first, then those that share simulated hosts.
 LEVELS = ("unit", "modules", "style", "roles", "faults", "e2e")

@@ -18,14 +18,11 @@ from boxwright.engines.vllm_variables import variable_problem
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _HUMAN = re.compile(r"-?\d+(\.\d+)?\s*[kKmMgGtT]?i?[bB]?")
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-
-
 def unsafe(text: str) -> str | None:
     """Why a text cannot be an argument's value, None when it can: an option by its dash, or not printable."""
     if text.startswith("-") and not _NUMBER.fullmatch(text):
         return "would be taken for an option, since it begins with a dash"
-    return "has control characters in it" if _CONTROL.search(text) else None
+    return None if text.isprintable() else "has characters in it that cannot be printed"
 
 
 @dataclass

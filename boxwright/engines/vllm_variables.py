@@ -11,7 +11,6 @@ from boxwright.engines.secrets import secret_name, secret_value
 from boxwright.engines.vllm_names import notes, unknown_name
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 #: The variable that named the attention backend before there was an option.
 BACKEND = "VLLM_ATTENTION_BACKEND"
 
@@ -28,11 +27,11 @@ def variable_problem(
             f"{name[:60]!r} is no name of an environment variable",
             ("letters, digits and underscores, no digit first",),
         )
-    if _CONTROL.search(value):
+    if not value.isprintable():
         return OptionProblem(
             "variable-name",
             path,
-            f"the value of {name} has control characters in it",
+            f"the value of {name} has characters in it that cannot be printed",
             ("write it on one line",),
         )
     if secret_name(name) or secret_value(value):

@@ -6,6 +6,7 @@ and back unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,13 @@ from boxwright.facts.kept import Kept
 MIB = 1 << 20
 #: Counts up when a plan needs facts that earlier recordings do not have.
 FORMAT = 2
+
+
+def leading_number(version: str) -> int | None:
+    """The number that a version begins with: 580 of 580.105.08; None where it begins with none."""
+    head = version.split(".")[0]
+    return int(head) if re.fullmatch(r"[0-9]{1,6}", head) else None
+
 
 #: How far the driver has come.
 #: absent: none installed. installed: on disk, its module not loaded. loaded: works.
@@ -131,8 +139,7 @@ class Driver:
     @property
     def branch(self) -> int | None:
         """The leading number of the version: 580 of 580.105.08."""
-        head = (self.version or "").split(".")[0]
-        return int(head) if head.isdigit() else None
+        return leading_number(self.version or "")
 
 
 @dataclass(frozen=True)

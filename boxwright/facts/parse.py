@@ -52,7 +52,7 @@ def json_object(text: object) -> dict[str, Any]:
     """The object that a JSON text holds; empty for anything else."""
     try:
         found = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

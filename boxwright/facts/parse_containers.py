@@ -19,7 +19,7 @@ ENGINE_PACKAGES = ("docker-ce", "docker.io", "moby-engine")
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -67,7 +67,8 @@ def _published(text: str) -> Iterator[tuple[int, str]]:
         container = _json(line)
         if not isinstance(container, dict):
             continue
-        for first, last in re.findall(r":(\d+)(?:-(\d+))?->[\d-]+/tcp", str(container.get("Ports") or "")):
+        ports = str(container.get("Ports") or "")
+        for first, last in re.findall(r":(\d{1,5})(?:-(\d{1,5}))?->[\d-]+/tcp", ports):
             for port in range(int(first), min(int(last or first), 65535) + 1):
                 yield port, str(container.get("Names") or "")
 

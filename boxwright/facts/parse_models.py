@@ -45,7 +45,7 @@ def _record(text: object) -> Mapping[str, str | None]:
     """Path -> sha256 of the store's own record of a revision; empty where there is none."""
     try:
         record = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     files = record.get("files") if isinstance(record, dict) else None
     if not isinstance(files, list):

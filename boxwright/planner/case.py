@@ -11,7 +11,7 @@ from boxwright.catalog.images import ImageInfo
 from boxwright.engines import vllm
 from boxwright.engines.command import Command
 from boxwright.engines.settings import Settings
-from boxwright.facts.model import HostFacts, Image
+from boxwright.facts.model import HostFacts, Image, leading_number
 from boxwright.planner import cards as host_cards
 from boxwright.planner import drafters, memory, model_source, settings
 from boxwright.planner.cards import PlannedCard
@@ -41,8 +41,7 @@ class Host:
         driver = self.box.driver
         if not driver.manage:
             return self.facts.driver.branch
-        head = (driver.version or driver.branch).split(".")[0]
-        return int(head) if head.isdigit() else None
+        return leading_number(driver.version or driver.branch)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.box import ROLE_PREFIXES
 from boxwright.spec.merging import MergeError, Merger
 from boxwright.spec.places import Definition, Location, shown_path, split
-from boxwright.spec.problem import Problem, SpecErrors, printable
+from boxwright.spec.problem import Problem, SpecErrors
+from boxwright.texts import printable
 from boxwright.spec.sources import Source, VarsFile, read_source, source_files, vars_files
 from boxwright.spec.structure import name_clashes
 from boxwright.spec.suggestions import did_you_mean, nearest

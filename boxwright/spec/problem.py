@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.texts import printable
 
 MASK = "********"
 _SECRET_NAME = re.compile(r"(^|[._\-])(api_?key|token|secrets?|password|passwd|credentials?)$", re.I)
@@ -82,11 +83,6 @@ class SpecErrors(UserError):
             "why": None,
             "problems": [problem.to_json() for problem in self.problems],
         }
-
-
-def printable(text: str) -> str:
-    """The text with everything that a terminal would obey, or not show, written as an escape."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def is_secret(path: str) -> bool:

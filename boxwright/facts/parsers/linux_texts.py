@@ -32,7 +32,7 @@ def os_release(text: str) -> Dict[str, str]:
 
 def meminfo(text: str) -> Dict[str, int]:
     """/proc/meminfo in bytes (the kernel says kB and means KiB)."""
-    found = re.findall(r"^(\w+(?:\(\w+\))?):\s+(\d+)(?: kB)?\s*$", text, re.M)
+    found = re.findall(r"^(\w+(?:\(\w+\))?):\s+(\d{1,15})(?: kB)?\s*$", text, re.M)
     return {name: int(size) * 1024 for name, size in found}
 
 
@@ -67,7 +67,7 @@ def sockets(text: str) -> List[Socket]:
         if len(cells) < 4 or cells[0] != "LISTEN":
             continue
         address, _, port = cells[3].rpartition(":")
-        if not port.isdigit():
+        if not re.fullmatch(r"[0-9]{1,5}", port):
             continue
         process = re.search(r'users:\(\("([^"]*)"', line)
         bare = address.strip("[]").split("%")[0] or "*"
@@ -93,7 +93,7 @@ def addresses(addresses_json: str, routes_json: str) -> Tuple[str, ...]:
 def _objects(text: str) -> List[Dict[str, Any]]:
     try:
         return _list(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
 
 

@@ -39,7 +39,8 @@ CARD_FIELDS = (
 )
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+#: Longer than any number that nvidia-smi prints are no numbers.
+_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?(?!\d)")
 _BAD_FIELD = re.compile(r'Field "(?P<field>[^"]*)" is not a valid field to query')
 _LIBRARY = re.compile(r"NVML library version:\s*(?P<version>[\d.]+)")
 _LOST = re.compile(
@@ -168,7 +169,7 @@ def query(stdout: str, stderr: str, fields: Sequence[str]) -> Query:
             lost.append(bus_address(gone.group("bus")))
             continue
         cells = _join_name([cell.strip() for cell in line.split(",")], fields)
-        if len(cells) != len(fields) or (at >= 0 and not cells[at].isdigit()):
+        if len(cells) != len(fields) or (at >= 0 and not re.fullmatch(r"[0-9]{1,4}", cells[at])):
             notes.append(line)
             continue
         rows.append({field: value(cell) for field, cell in zip(fields, cells)})  # noqa: B905
@@ -191,10 +192,10 @@ def topology(text: str) -> Dict[int, Tuple[str, ...]]:
     for line in lines:
         cells = [cell.strip() for cell in line.split("\t")]
         if not columns:
-            names = [re.fullmatch(r"GPU(\d+)", cell) for cell in cells]
+            names = [re.fullmatch(r"GPU(\d{1,4})", cell) for cell in cells]
             columns = [int(name.group(1)) for name in names if name] if sum(map(bool, names)) else []
             continue
-        row = re.fullmatch(r"GPU(\d+)", cells[0])
+        row = re.fullmatch(r"GPU(\d{1,4})", cells[0])
         if row and len(cells) > len(columns):
             found[int(row.group(1))] = tuple(cells[1 : 1 + len(columns)])
     return found
@@ -208,7 +209,7 @@ def cuda_version(text: str) -> Optional[str]:
 
 def version(text: str) -> Tuple[int, ...]:
     """A driver version by its parts, for comparing: `570.195.03` -> (570, 195, 3). Empty when it is none."""
-    found = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", text.strip())
+    found = re.match(r"(?:\d+:)?(\d{1,9}(?:\.\d{1,9})*)", text.strip())
     return tuple(int(part) for part in found.group(1).split(".")) if found else ()
 
 

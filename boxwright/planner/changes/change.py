@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from boxwright.texts import printable
+
 #: A switched-on setting, for both ends of a change.
 ON, OFF = "on", "off"
 
@@ -41,7 +43,7 @@ class Change:
             parts.append(
                 f"{_about(self.seconds)} without service" if self.seconds else "service stops for it"
             )
-        return ", ".join(parts)
+        return printable(", ".join(parts))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values by stable keys."""

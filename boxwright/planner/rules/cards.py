@@ -60,8 +60,8 @@ def card_unknown(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
             yield note(
                 f"{card.title} is not in the catalog"
                 + (": its memory is not known before a driver runs" if card.total_mib is None else ""),
-                "nothing, where the driver says its memory: speed and limits stay unknown",
-                "boxwright/catalog/data/cards.yml takes new cards",
+                "go on where the driver tells its memory: speed and limits stay unknown",
+                "add it to boxwright/catalog/data/cards.yml",
                 at="box_gpus",
             )
 

@@ -187,7 +187,7 @@ def reboot_is_due(host: Host, cases: Sequence[Case]) -> Note | None:
     return note(
         f"libraries {driver.library_version or driver.installed_version} and the loaded module "
         f"{driver.loaded_version} are of two versions",
-        "nvidia_driver_reboot: true lets the run reboot",
+        "nvidia_driver_reboot: true (lets the run reboot)",
         "reboot by hand",
         at="nvidia_driver_reboot",
     )

@@ -172,7 +172,7 @@ def utilization_leaves_no_room(case: Case) -> Note | None:
     It comes with the first long prompt, after the engine said it was ready: out of memory under load.
     """
     share, architecture = case.deployment.gpu_memory_utilization, case.architecture
-    if share is None or architecture is None:
+    if share is None or architecture is None or share > 1:
         return None
     safe = SAFE_SHARE_HYBRID if architecture.is_hybrid else SAFE_SHARE
     if share <= safe:

@@ -10,7 +10,7 @@ from boxwright.engines.vllm_names import notes
 from boxwright.planner import yarn
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
-from boxwright.planner.rules.words import listed, shown
+from boxwright.planner.rules.words import ENGINES, listed, shown
 
 
 @gate("unknown-model", source="boxwright/catalog/data/models")
@@ -74,7 +74,7 @@ def engine_older_than_model(case: Case) -> Note | None:
     entry, architecture = case.model.entry, case.architecture
     what = entry.title if entry else f"{case.model.name} ({architecture.name if architecture else ''})"
     return note(
-        f"{what} needs {engine} {since} or newer; the image has {release}",
+        f"{what} needs {ENGINES.get(engine, engine)} {since} or newer; the image has {release}",
         f"image: {case.image.repository}:v{since} or newer",
         at="image",
     )

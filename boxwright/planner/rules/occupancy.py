@@ -16,7 +16,7 @@ def card_in_use(case: Case) -> Note | None:
     if not busy or _ours_runs(case) or _lacking(case, busy[0]) > 0:
         return None
     return note(
-        f"card {busy[0].index} has {busy[0].card.memory_used_mib} MiB in use already",
+        f"card {busy[0].index} has {busy[0].card.memory_used_mib:,} MiB in use already",
         "end what uses it (nvidia-smi names it)",
         "a smaller gpu_memory_utilization",
         at="gpus",

@@ -143,7 +143,8 @@ def peer_to_peer_on(case: Case) -> Note | None:
     if case.settings.tensor_parallel == 1 or case.peer_to_peer or linked or not asked:
         return None
     return note(
-        f"copies between cards are switched on, and {cards[0].title} cards on PCIe rarely can: the engine "
+        f"copies between cards are switched on, and {cards[0].title} cards on PCIe rarely can copy: the "
+        f"engine "
         f"may hang "
         "at its start",
         "leave NCCL_P2P_DISABLE out: copies go through main memory",
@@ -165,7 +166,7 @@ def narrow_slot(case: Case) -> Note | None:
     if not narrow:
         return None
     places = ", ".join(
-        f"card {card.index}: x{card.card.link.width}, {_gigabytes(card):.1f} GB/s" for card in narrow
+        f"card {card.index} has x{card.card.link.width}, {_gigabytes(card):.1f} GB/s" for card in narrow
     )
     return note(
         f"{places}: prompts will be read slowly, since every layer's result crosses this link",

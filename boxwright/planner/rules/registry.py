@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from boxwright.planner.case import Case, Host
 from boxwright.planner.finding import Finding
+from boxwright.texts import printable
 
 GATE, ADVICE = "gate", "advice"
 
@@ -135,4 +136,6 @@ def _finding(rule: Rule, case: Case | None, said: Note, cases: Sequence[Case]) -
     if case is None and said.place is not None:
         case = cases[said.place]
     path = said.at if case is None else f"{case.path}.{said.at}" if said.at else case.path
-    return Finding(rule.id, case.deployment.name if case else None, said.message, said.fix, rule.source, path)
+    name = case.deployment.name if case else None
+    fix = tuple(printable(way) for way in said.fix)
+    return Finding(rule.id, name, printable(said.message), fix, rule.source, path)

@@ -33,9 +33,10 @@ def mtp_without_layer(case: Case) -> Note | None:
         return None
     if case.architecture.mtp_layers and case.model.mtp is not False:
         return None
-    why = "its files hold no mtp tensors" if case.architecture.mtp_layers else "the model has none"
+    name = case.model.name
+    why = f"the files of {name} hold no mtp tensors" if case.architecture.mtp_layers else f"{name} has none"
     return note(
-        f"speculative method mtp needs a draft layer, and {case.model.name} has none: {why}",
+        f"speculative method mtp needs a draft layer, and {why}",
         "speculative: {method: none}",
         "a checkpoint that kept its draft layer",
         "speculative: {method: ngram, tokens: 4}",

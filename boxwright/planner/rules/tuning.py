@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from boxwright.planner.cards import PlannedCard
@@ -12,11 +13,16 @@ POWER = "https://github.com/noonghunna/club-3090/blob/main/docs/HARDWARE.md"
 
 
 def _power_range(card: PlannedCard) -> tuple[float | None, float | None]:
+    """Lowest and highest limit: the card's own, else the catalog's; None where neither says a number."""
     power, kind = card.card.power, card.kind
     return (
-        power.min if power.min is not None else kind.power_min_w if kind else None,
-        power.max if power.max is not None else kind.power_max_w if kind else None,
+        _finite(power.min, kind.power_min_w if kind else None),
+        _finite(power.max, kind.power_max_w if kind else None),
     )
+
+
+def _finite(*said: float | None) -> float | None:
+    return next((one for one in said if one is not None and math.isfinite(one)), None)
 
 
 @host_gate("power-limit-out-of-range", source=POWER)
@@ -39,8 +45,9 @@ def power_limit(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
             if low is not None
             else f"at most {high:g} W"
         )
-        fix = [f"gpu_tuning_power_limit_w: {low if low is not None and asked < low else high:g}"]
-        if low is not None and asked < low:
+        too_low = low is not None and asked < low
+        fix = [f"gpu_tuning_power_limit_w: {low if too_low else high:g}"]
+        if too_low:
             fix.append("gpu_tuning_max_clock_mhz: … draws less than the lowest limit")
         yield note(
             f"card {card.index} ({card.title}) takes power limits of {span}; {asked:g} W is declared",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 GIB = 1 << 30
+#: Engines as their makers write them.
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
 def gib(size: float) -> str:

@@ -18,7 +18,8 @@ from boxwright.spec.box import Box, box_from_variables
 from boxwright.spec.documents import parse
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
 from boxwright.spec.judge import mistakes
-from boxwright.spec.problem import SpecErrors, printable, shown
+from boxwright.spec.problem import SpecErrors, shown
+from boxwright.texts import printable
 from boxwright.spec.validate import check
 
 HOSTILE = (
