@@ -1,4 +1,4 @@
-"""Values of any type of Boxwright, as odd as the type allows: facts and declarations that nobody would write."""
+"""Values of any type of Boxwright, as odd as it allows: facts and declarations that nobody would write."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 _ALPHABET = st.characters(min_codepoint=32, max_codepoint=126)
+
 #: Marks a value, so that it is found again wherever it goes.
 MARK = "zq7f"
 TEXTS = st.one_of(
@@ -81,7 +82,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def of(kind: Any, fields: Mapping[tuple[type, str], st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
-    """Values of a type. fields: what a dataclass's field gets instead, where just anything would say nothing."""
+    """Values of a type. fields: what a field gets instead, where just anything would say nothing."""
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         hints = typing.get_type_hints(kind)
         return st.builds(
