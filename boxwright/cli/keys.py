@@ -12,8 +12,8 @@ from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.box import Box
-from boxwright.texts import printable
 from boxwright.spec.validate import judged_box
+from boxwright.texts import printable
 
 
 def key_path(box: Box, deployment: str | None) -> str:

@@ -20,9 +20,9 @@ from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.planner import rules
 from boxwright.spec.inventory import Inventory
-from boxwright.texts import printable
 from boxwright.spec.suggestions import nearest
 from boxwright.spec.validate import judged_box
+from boxwright.texts import printable
 
 
 def plan(

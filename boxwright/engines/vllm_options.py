@@ -18,6 +18,7 @@ from boxwright.engines.vllm_variables import variable_problem
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _HUMAN = re.compile(r"-?\d+(\.\d+)?\s*[kKmMgGtT]?i?[bB]?")
 
+
 def unsafe(text: str) -> str | None:
     """Why a text cannot be an argument's value, None when it can: an option by its dash, or not printable."""
     if text.startswith("-") and not _NUMBER.fullmatch(text):

@@ -14,10 +14,10 @@ from boxwright.spec.box import ROLE_PREFIXES
 from boxwright.spec.merging import MergeError, Merger
 from boxwright.spec.places import Definition, Location, shown_path, split
 from boxwright.spec.problem import Problem, SpecErrors
-from boxwright.texts import printable
 from boxwright.spec.sources import Source, VarsFile, read_source, source_files, vars_files
 from boxwright.spec.structure import name_clashes
 from boxwright.spec.suggestions import did_you_mean, nearest
+from boxwright.texts import printable
 
 #: Prefixes of the variables that Boxwright reads.
 OWN_PREFIXES = ("box_", *ROLE_PREFIXES)

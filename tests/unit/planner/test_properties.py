@@ -83,7 +83,7 @@ def check(box: Box, known: HostFacts, revisions: dict[str, str] | None = None) -
     for found in (*made.gates, *made.advice):
         assert found.fix
         assert all(text.isprintable() for text in (found.message, *found.fix))
-    assert all(change.isprintable() for change in made.changes)
+    assert all(change.text.isprintable() for change in made.changes or ())
     for case, deployment in zip(made.cases, plain["deployments"], strict=True):
         for card in (deployment["memory"] or {}).get("cards", ()):
             assert sum(line["bytes"] for line in card["lines"]) == card["card_bytes"]

@@ -19,8 +19,8 @@ from boxwright.spec.documents import parse
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
 from boxwright.spec.judge import mistakes
 from boxwright.spec.problem import SpecErrors, shown
-from boxwright.texts import printable
 from boxwright.spec.validate import check
+from boxwright.texts import printable
 
 HOSTILE = (
     *(
