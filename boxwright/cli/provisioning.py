@@ -45,7 +45,7 @@ def provision(
 
 
 def summary(name: str, report: RunReport, inventory: Inventory, inventories: Sequence[str]) -> dict[str, Any]:
-    """What a run came to on one host, by stable keys."""
+    """What a run came to on one host, by stable keys. unplanned: roles that changed what no plan listed."""
     host = report.hosts.get(
         name, HostReport(name, failure={"kind": "failed", "message": "the host was not visited"})
     )
@@ -59,8 +59,11 @@ def summary(name: str, report: RunReport, inventory: Inventory, inventories: Seq
     ]
     for endpoint in endpoints:
         endpoint["curl"] = curl(name, endpoint, ssh_words(name, inventory), inventories)
+    planned = None if plan.get("changes") is None else {change["role"] for change in plan["changes"]}
+    changed = {str(task["role"]) for task in host.changed_tasks}
     return {
         "changed": host.changed,
+        "unplanned": [] if planned is None else sorted(changed - planned),
         "changes": [f"{task['role']}: {task['task']}" for task in host.changed_tasks],
         "advice": [advice["message"] for advice in plan.get("advice", [])],
         "roles": list(host.roles),
@@ -139,6 +142,8 @@ def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -
         return
     what = "nothing had to change" if not found["changed"] else f"{found['changed']} changes"
     say(f"{name}: {what}, {seconds:.0f} s")
+    for role in found["unplanned"]:
+        say(f"  note      {role} changed something that the plan did not list")
     for advice in found["advice"]:
         say(f"  note      {advice}")
     for endpoint in found["endpoints"]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from boxwright.facts import codec
 from boxwright.facts.kept import Kept
+from boxwright.facts.room import Filesystem, Listener, Memory
 
 MIB = 1 << 20
 #: Counts up when a plan needs facts that earlier recordings do not have.
@@ -181,37 +182,6 @@ class Docker:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Main memory in bytes."""
-
-    total: int
-    available: int
-    swap: int = 0
-
-
-@dataclass(frozen=True)
-class Filesystem:
-    """Where a path lies. device: tells filesystems apart. available: bytes that files may still take."""
-
-    path: str
-    mount: str
-    device: str
-    size: int
-    available: int
-    read_only: bool = False
-
-
-@dataclass(frozen=True)
-class Listener:
-    """A listening TCP socket. container: the name of the container that published the port, where one did."""
-
-    port: int
-    address: str
-    process: str | None = None
-    container: str | None = None
-
-
-@dataclass(frozen=True)
 class File:
     """A file of a model. path: relative. sha256: the hub's record, None where it publishes none."""
 
@@ -285,7 +255,7 @@ class HostFacts:
     cards: tuple[Card, ...] = ()
     driver: Driver = Driver()
     docker: Docker = Docker()
-    memory: Memory = Memory(0, 0)
+    memory: Memory = field(default_factory=lambda: Memory(0, 0))
     addresses: tuple[str, ...] = ()
     cpus: int = 0
     processor: str = ""

@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxwright.facts.model import (
-    Filesystem,
     HostFacts,
-    Listener,
-    Memory,
     OperatingSystem,
     Release,
 )
@@ -21,6 +18,7 @@ from boxwright.facts.parse_kept import kept
 from boxwright.facts.parse_models import models
 from boxwright.facts.parsers import linux_texts
 from boxwright.facts.raw import Raw
+from boxwright.facts.room import Filesystem, Listener, Memory
 
 
 def parse(raw: Mapping[str, Any], host: str = "") -> HostFacts:

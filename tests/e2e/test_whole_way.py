@@ -121,6 +121,28 @@ def test_second_run_changes_nothing(verb, box, key):
     assert ran.seconds < 90
 
 
+def test_the_plan_of_a_provisioned_box_lists_no_change(verb, box):
+    ran = verb("plan", "--host", "lab1", "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["changes"] == []
+
+
+def test_the_plan_lists_what_another_declaration_changes(verb, box, over_lab):
+    ran = verb("plan", "--host", "lab1", "--json", *over_lab("lab1", gpu_tuning_max_clock_mhz=1900))
+    assert ran.status == 0, ran.output
+    assert [change["text"] for change in ran.json["changes"]] == [
+        "clock lock 0\N{EN DASH}2100 MHz -> 0\N{EN DASH}1900 MHz"
+    ]
+
+
+def test_recorded_facts_give_the_same_plan(verb, box, tmp_path):
+    facts = tmp_path / "facts.json"
+    facts.write_text(verb("facts", "--host", "lab1", "--json").stdout)
+    ran = verb("plan", "--host", "lab1", "--facts", facts, "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["changes"] == []
+
+
 def test_check_mode_reports_no_change(verb, box):
     before = state_of_engine(box)
     ran = verb("provision", "--host", "lab1", "--check", "--json")

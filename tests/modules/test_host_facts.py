@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import host_reading
+from ansible.module_utils import host_reading, store_manifest
 from ansible.module_utils.apt_sources import pins_text, source_text
 from ansible.module_utils.docker_settings import drop_in_text
 
@@ -82,6 +82,33 @@ def test_an_unfinished_revision_is_asked_for_again(run_module, tmp_path):
     stored, asked = parse(result["raw"]).models
     assert not stored.complete
     assert asked.error == "unreachable"
+
+
+@pytest.mark.parametrize("flaw", ["none", "gone", "longer", "touched"])
+def test_a_revision_is_whole_while_its_files_are_as_recorded(run_module, tmp_path, flaw):
+    directory = tmp_path / "models" / "org--name" / COMMIT
+    model(directory)
+    file = directory / "model.safetensors"
+    store_manifest.save(
+        str(directory),
+        store_manifest.Manifest(
+            "hub",
+            "org/name",
+            COMMIT,
+            [store_manifest.entry_of(str(directory), file.name, "b" * 64, "sha256")],
+        ),
+    )
+    if flaw == "gone":
+        file.unlink()
+    elif flaw == "longer":
+        file.write_bytes(file.read_bytes() + b"\0")
+    elif flaw == "touched":
+        os.utime(file, ns=(1, 1))
+    raw = run_module(
+        "host_facts", root_dir=str(tmp_path), models=[{"repo": "org/name", "revision": COMMIT}],
+        endpoint="http://127.0.0.1:1",
+    )["raw"]  # fmt: skip
+    assert parse(raw).models[0].complete is (flaw == "none")
 
 
 def test_a_model_by_its_directory(run_module, tmp_path):

@@ -210,6 +210,23 @@ def releases(root: str) -> List[Dict[str, Any]]:
     return found
 
 
+def intact_record(directory: str) -> Optional[str]:
+    """The store's own record of a directory; None where there is none, or a file is not as it says.
+
+    As the role model_weights looks at it: size, time and inode of each file, without reading any.
+    """
+    record = text(os.path.join(directory, ".boxwright-manifest.json"))
+    try:
+        for entry in json.loads(record or "null")["files"]:
+            state = os.stat(os.path.join(directory, entry["path"]))
+            found = {"size": state.st_size, "mtime_ns": state.st_mtime_ns, "inode": state.st_ino}
+            if any(entry.get(name, value) != value for name, value in found.items()):
+                return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return record
+
+
 def kept(config_dir: str) -> Dict[str, str]:
     """The texts of our own files, by path; credentials in addresses are masked, for facts are shown."""
     patterns = [

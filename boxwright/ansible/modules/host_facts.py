@@ -153,7 +153,7 @@ def store(root: str, repo: str) -> List[Dict[str, Any]]:
         name = NAME.fullmatch(os.path.basename(directory))
         model = host_reading.model_directory(directory) if name else None
         if name and model:
-            record = host_reading.text(os.path.join(directory, ".boxwright-manifest.json"))
+            record = host_reading.intact_record(directory)
             origin = "made" if name.group("made") else "store"
             found.append(
                 dict(model, origin=origin, repo=repo, revision=name.group("revision"), record=record)

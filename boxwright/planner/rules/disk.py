@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from boxwright.facts.model import Filesystem
+from boxwright.facts.room import Filesystem
 from boxwright.planner.case import Case, Host
 from boxwright.planner.rules.registry import Note, host_advice, host_gate, note
 from boxwright.planner.rules.words import gb, gib

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxwright.cli import lab
-from boxwright.cli.provisioning import _endpoint, curl, ssh_words
+from boxwright.cli.ansible_run import HostReport, RunReport
+from boxwright.cli.provisioning import _endpoint, curl, ssh_words, summary
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
 
@@ -68,6 +69,26 @@ def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
     said = capsys.readouterr()
     assert (said.err if as_json else said.out) == "lab: ready\n"
     assert (said.out if as_json else said.err) == ""
+
+
+@pytest.mark.parametrize(
+    ("planned", "unplanned"),
+    [
+        ([], ["engine", "gpu_tuning"]),
+        ([{"role": "engine"}], ["gpu_tuning"]),
+        ([{"role": "engine"}, {"role": "gpu_tuning"}], []),
+        (None, []),
+    ],
+)
+def test_what_no_plan_listed_is_told(planned, unplanned):
+    tasks = [
+        {"role": "engine", "task": "a"},
+        {"role": "gpu_tuning", "task": "b"},
+        {"role": "engine", "task": "c"},
+    ]
+    plan = {"ansible_facts": {"box_plan": {"changes": planned, "deployments": [], "advice": []}}}
+    report = RunReport(0, 1.0, {"box1": HostReport("box1", 3, 9, tasks, [], {"plan": [plan]})})
+    assert summary("box1", report, Declared(), [])["unplanned"] == unplanned
 
 
 @pytest.mark.parametrize(

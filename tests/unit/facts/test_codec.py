@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from boxwright.facts.model import Card, Clocks, Driver, HostFacts, Memory, OperatingSystem
+from boxwright.facts.model import Card, Clocks, Driver, HostFacts, OperatingSystem
+from boxwright.facts.room import Memory
 
 FACTS = HostFacts(
     host="box1",

@@ -9,18 +9,16 @@ from boxwright.facts.model import (
     Card,
     Driver,
     File,
-    Filesystem,
     HostFacts,
     Image,
     Link,
-    Listener,
-    Memory,
     ModelFiles,
     OperatingSystem,
     Power,
     Release,
     TensorGroup,
 )
+from boxwright.facts.room import Filesystem, Listener, Memory
 from boxwright.spec.box import (
     Box,
     Cards,
