@@ -57,13 +57,22 @@ def _weights(case: Case) -> Iterator[Change]:
     name, wanted = case.deployment.name, case.deployment.quantize
     for source, _ in case.sources:
         served = source is case.model
-        if source.complete or source.path or (served and case.is_made):
+        if source.complete or source.path or (served and case.is_made) or _fetched_before(case, served):
             continue
         size = source.download_bytes
         to = f"{gb(size)} of {source.repo}" if size else str(source.repo)
         yield Change(WEIGHTS, "weights" if served else "draft model", None, to, name, note="fetched")
     if wanted and not case.is_made:
         yield Change(QUANTIZE, "quantization", None, f"{wanted.bits} bits by {wanted.method}", name)
+
+
+def _fetched_before(case: Case, served: bool) -> bool:
+    """Whether an earlier deployment has the same weights, or draft model: they are fetched once."""
+    own = case.deployment.model if served else case.deployment.speculative.model
+    return own is not None and any(
+        own == (other.model if served else other.speculative.model)
+        for other in case.host.box.deployments[: case.place]
+    )
 
 
 def _image(case: Case) -> Iterator[Change]:

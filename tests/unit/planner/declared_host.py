@@ -101,17 +101,18 @@ def as_declared(box):
         models=[],
         releases=[],
     )
+    # The store holds a revision once, whoever serves it.
+    repos = dict.fromkeys(one["weights"]["repo"] for one in plan["deployments"] if one["weights"]["repo"])
     plain["models"] = [
         {
-            "request": f"{one['weights']['repo']}@{COMMIT}",
+            "request": f"{repo}@{COMMIT}",
             "origin": "store",
-            "repo": one["weights"]["repo"],
+            "repo": repo,
             "revision": COMMIT,
             "complete": True,
             "files": [{"path": "model.safetensors", "size": 10}],
         }
-        for one in plan["deployments"]
-        if one["weights"]["repo"]
+        for repo in repos
     ]
     known = HostFacts.from_json(plain)
     # The command depends on what the store says of the model, so it is planned with these facts.

@@ -273,6 +273,14 @@ def test_a_virgin_host_has_each_thing_once():
     ]
 
 
+def test_what_two_deployments_share_is_fetched_once(facts):
+    facts.update(images=[], models=[])
+    spec = copy.deepcopy(SPEC)
+    spec["box_deployments"].append({**spec["box_deployments"][0], "name": "r", "port": 8001})
+    fetched = [text for text in texts(planned(spec, facts)) if text.endswith("fetched")]
+    assert [text.partition(" none ")[0] for text in fetched] == ["q: weights", "q: image on the host"]
+
+
 def test_keys_are_stable(facts):
     facts["releases"][0]["record"]["port"] = 8001
     assert planned(SPEC, facts).to_json()["changes"] == [
