@@ -9,7 +9,7 @@ from typing import Any
 
 from boxwright.errors import UserError
 from boxwright.spec.address import Address
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 
 #: What Ansible says around what ssh said.
 _FRAME = re.compile(

@@ -13,9 +13,10 @@ from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.host_list import extended
 from boxwright.spec.inventory import Inventory, load
 from boxwright.spec.places import shown_path
-from boxwright.spec.problem import Problem, SpecErrors, printable
+from boxwright.spec.problem import Problem, SpecErrors
 from boxwright.spec.structure import host_name_problem
 from boxwright.spec.validate import check
+from boxwright.texts import printable
 
 _LISTS = ("hosts.yml", "hosts.yaml")
 _ENDINGS = ("", ".yml", ".yaml", ".json")

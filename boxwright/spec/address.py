@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.spec.problem import printable
+from boxwright.texts import printable
 
 #: Names that sshd lets in and that no shell, option parser or template takes for something else.
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from boxwright.spec.problem import printable
 from boxwright.spec.yaml_text import flow
+from boxwright.texts import printable
 
 _WIDTH = 112
 #: What a host says of itself is cut at this length.
