@@ -52,7 +52,7 @@ def load() -> Catalog:
         {entry.id: entry for entry in entries},
         drafters,
         images.load(),
-        {"vllm": options.load_vllm()},
+        {engine: options.load(engine) for engine in ("vllm", "sglang")},
         models.draft_classes(),
     )
 

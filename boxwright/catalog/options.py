@@ -95,8 +95,6 @@ class OptionTable:
 
     def exists_in(self, name: str) -> tuple[str, ...]:
         """The releases that have an option (by its own name or an alias), oldest first."""
-        if name in self._options:
-            return tuple(release for release in self.releases if self._form(name, release) is not None)
         return tuple(release for release in self.releases if self.canonical(name, release) is not None)
 
     def known(self, part: str, name: str) -> tuple[str, ...]:
@@ -123,6 +121,6 @@ class OptionTable:
         return f"no-{name}" if form.get("type") == SWITCH else None
 
 
-def load_vllm() -> OptionTable:
-    """vLLM's options."""
-    return OptionTable(json.loads(reading.text("vllm.json")))
+def load(engine: str) -> OptionTable:
+    """An engine's options."""
+    return OptionTable(json.loads(reading.text(f"{engine}.json")))

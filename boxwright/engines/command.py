@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: Where the container has the model's directory.
-MODEL_PATH = "/model"
+#: Where the container has the model's directory, and the draft model's.
+MODEL_PATH, DRAFTER_PATH = "/model", "/drafter"
+#: Where an engine listens inside of its container.
+LISTEN_PORT = 8000
 
 
 @dataclass(frozen=True)

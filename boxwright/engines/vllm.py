@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from boxwright.catalog import Drafter, ModelEntry, OptionTable
-from boxwright.engines.command import MODEL_PATH, Command, OptionProblem
-from boxwright.engines.settings import Settings, newer
+from boxwright.engines.command import DRAFTER_PATH, MODEL_PATH, Command
+from boxwright.engines.request import Request
+from boxwright.engines.settings import newer
 from boxwright.engines.vllm_names import spelling
-from boxwright.engines.vllm_options import Checked, Checker, merged, unsafe
+from boxwright.engines.vllm_options import Checked, Checker, merged
+from boxwright.engines.writer import Writer
 from boxwright.spec.box import Deployment
 
-#: Where the container has the draft model's directory.
-DRAFTER_PATH = "/drafter"
 #: The declared names of KV formats that the engine calls otherwise.
 _KV_NAMES = {"bf16": "bfloat16", "fp16": "float16"}
 #: Variables that every engine gets: nothing is fetched or reported once the weights are here.
@@ -24,27 +22,11 @@ AUTO_CONTEXT_SINCE = "0.14.1"
 BACKEND_OPTION_SINCE = "0.13.0"
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a command is made of.
-
-    context: tokens, None to let the engine choose. peer_to_peer: between the cards.
-    """
-
-    deployment: Deployment
-    settings: Settings
-    entry: ModelEntry | None
-    drafter: Drafter | None
-    table: OptionTable
-    context: int | None
-    peer_to_peer: bool
-
-
 def command(request: Request) -> Command:
     """The command for the release, with only options that it has."""
     deployment, settings = request.deployment, request.settings
     checker = Checker(request.table, settings.release, settings.exact)
-    own = _Writer(checker)
+    own = Writer(checker)
     own.write("", "served-model-name", deployment.name)
     _context(own, request)
     own.write("concurrency", "max-num-seqs", str(settings.concurrency))
@@ -70,68 +52,21 @@ def command(request: Request) -> Command:
     return Command(argv, env.env, (*own.problems, *merged((extra, env))))
 
 
-class _Writer:
-    """The plan's own options, checked like everybody's."""
-
-    def __init__(self, checker: Checker) -> None:
-        self._checker = checker
-        self.argv: list[str] = []
-        self.problems: list[OptionProblem] = []
-
-    def write(self, key: str, option: str, value: str) -> None:
-        """An option with its value; what the release does not take becomes a problem of the declared key."""
-        known = self._checker.table.option(option, self._checker.release)
-        if known is None:
-            have = self._checker.table.exists_in(option)
-            since = f"since vLLM {have[0]}" if have else "in no release of vLLM"
-            self._refuse(
-                key,
-                "option-not-yet",
-                f"{key} needs the option {option}, which exists {since}; the "
-                f"image has {self._checker.release}",
-                (f"an image of vLLM {have[0]} or newer" if have else "another image", f"leave {key} out"),
-            )
-            return
-        if known.choices and not known.many and value not in known.choices:
-            self._refuse(
-                key,
-                "option-value",
-                f"vLLM {self._checker.release} knows no {option} {value}",
-                ("one of " + ", ".join(known.choices),),
-            )
-            return
-        harm = unsafe(value)
-        if harm:
-            self._refuse(
-                key or "name", "option-value", f"the value {value[:60]!r} {harm}", ("write it plainly",)
-            )
-            return
-        self.argv += [f"--{option}", value]
-
-    def switch(self, option: str) -> None:
-        """An option without a value, left out where the release has none."""
-        if self._checker.table.option(option, self._checker.release):
-            self.argv.append(f"--{option}")
-
-    def _refuse(self, key: str, rule: str, message: str, fix: tuple[str, ...]) -> None:
-        self.problems.append(OptionProblem(rule, key, message, fix, sure=self._checker.exact))
-
-
-def _context(own: _Writer, request: Request) -> None:
+def _context(own: Writer, request: Request) -> None:
     if request.context is not None:
         own.write("context", "max-model-len", str(request.context))
     elif newer(request.settings.release, AUTO_CONTEXT_SINCE):
         own.write("context", "max-model-len", "auto")
 
 
-def _caching(own: _Writer, request: Request) -> None:
+def _caching(own: Writer, request: Request) -> None:
     if request.deployment.prefix_caching is not None:
         own.switch(
             "enable-prefix-caching" if request.deployment.prefix_caching else "no-enable-prefix-caching"
         )
 
 
-def _speculation(own: _Writer, request: Request) -> None:
+def _speculation(own: Writer, request: Request) -> None:
     settings = request.settings
     if settings.draft_method == "none" or not settings.draft_tokens:
         return
@@ -146,7 +81,7 @@ def _speculation(own: _Writer, request: Request) -> None:
     own.write("speculative", "speculative-config", json.dumps(config, separators=(",", ":")))
 
 
-def _parsers(own: _Writer, request: Request) -> None:
+def _parsers(own: Writer, request: Request) -> None:
     entry, given = request.entry, {str(name).replace("_", "-") for name in request.deployment.extra_args}
     if entry is None:
         return

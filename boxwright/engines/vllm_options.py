@@ -11,8 +11,9 @@ from difflib import get_close_matches
 from boxwright.catalog import OptionTable
 from boxwright.catalog.options import Option
 from boxwright.engines.command import OptionProblem
+from boxwright.engines.dialect import VLLM, Dialect
 from boxwright.engines.secrets import secret_value
-from boxwright.engines.vllm_names import PLUGINS, notes, spelling, unknown_name
+from boxwright.engines.vllm_names import spelling, unknown_name
 from boxwright.engines.vllm_variables import variable_problem
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -42,12 +43,13 @@ class Checker:
     table: OptionTable
     release: str
     exact: bool
+    dialect: Dialect = VLLM
 
     def options(self, given: Mapping[str, object]) -> Checked:
         """The arguments of extra_args."""
         checked = Checked()
         seen: set[str] = set()
-        plugins = {spelling(name) for name in given} & set(PLUGINS.values())
+        plugins = {spelling(name) for name in given} & {option for _, option in self.dialect.plugins}
         for raw, value in given.items():
             path = f"extra_args.{raw}"
             head, dot, key = str(raw).lstrip("-").partition(".")
@@ -64,8 +66,8 @@ class Checker:
                 continue
             seen.add(identity)
             words, problem = self._argument(name, option, value, path)
-            if problem is None and PLUGINS.get(option.name) not in plugins and isinstance(value, str):
-                problem = unknown_name(self.table, self.release, self.exact, name, value, path)
+            if problem is None and self.dialect.plugin(option.name) not in plugins and isinstance(value, str):
+                problem = unknown_name(self.table, self.release, self.exact, name, value, path, self.dialect)
             if problem:
                 checked.problems.append(problem)
             if problem is None or not problem.sure:
@@ -76,7 +78,9 @@ class Checker:
         """The environment that a deployment names."""
         checked = Checked()
         for name, value in given.items():
-            problem = variable_problem(self.table, self.release, self.exact, str(name), str(value))
+            problem = variable_problem(
+                self.table, self.release, self.exact, str(name), str(value), self.dialect
+            )
             if problem:
                 checked.problems.append(problem)
             if problem is None or not problem.sure:
@@ -96,7 +100,7 @@ class Checker:
         return (None if problem.sure else Option(name, "optional str", None, None, many=True)), problem
 
     def _unusable(self, name: str, value: object, path: str) -> OptionProblem | None:
-        declared = notes()["declared"]
+        declared = self.dialect.notes["declared"]
         canonical = self.table.canonical(name, self.release) or name
         key = declared.get(canonical) or declared.get(name.removeprefix("no-"))
         if key:
@@ -117,7 +121,8 @@ class Checker:
 
     def _absent(self, name: str, path: str) -> OptionProblem:
         """An option that the release does not have: in none, not yet, not any more."""
-        ways = tuple(notes()["instead"].get(name.removeprefix("no-"), ()))
+        title = self.dialect.title
+        ways = tuple(self.dialect.notes["instead"].get(name.removeprefix("no-"), ()))
         have = self.table.exists_in(name) or self.table.exists_in(name.removeprefix("no-"))
         if not have:
             like = get_close_matches(name, self.table.names(), 1, 0.75)
@@ -125,23 +130,22 @@ class Checker:
             return OptionProblem(
                 "option-in-no-release",
                 path,
-                f"no release of vLLM from {self.table.releases[0]} to {self.table.releases[-1]} has an "
-                f"option "
-                f"{name}",
+                f"no release of {title} from {self.table.releases[0]} to {self.table.releases[-1]} has an "
+                f"option {name}",
                 ways or guess or ("leave it out",),
             )
         if self.table.releases.index(have[0]) > self.table.releases.index(self.release):
             return OptionProblem(
                 "option-not-yet",
                 path,
-                f"the option {name} exists since vLLM {have[0]}; the image has {self.release}",
-                (*ways, f"an image of vLLM {have[0]} or newer", "leave it out"),
+                f"the option {name} exists since {title} {have[0]}; the image has {self.release}",
+                (*ways, f"an image of {title} {have[0]} or newer", "leave it out"),
                 sure=self.exact,
             )
         return OptionProblem(
             "option-removed",
             path,
-            f"vLLM has no option {name} any more since the release after {have[-1]}; the image has "
+            f"{title} has no option {name} any more since the release after {have[-1]}; the image has "
             f"{self.release}",
             ways or ("leave it out",),
             sure=self.exact,
@@ -190,7 +194,7 @@ class Checker:
             return OptionProblem(
                 "option-value",
                 path,
-                f"{name} in vLLM {self.release} knows no {text[:60]!r}",
+                f"{name} in {self.dialect.title} {self.release} knows no {text[:60]!r}",
                 ("one of " + ", ".join(option.choices),),
                 sure=self.exact,
             )

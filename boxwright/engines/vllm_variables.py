@@ -7,8 +7,9 @@ from difflib import get_close_matches
 
 from boxwright.catalog import OptionTable
 from boxwright.engines.command import OptionProblem
+from boxwright.engines.dialect import VLLM, Dialect
 from boxwright.engines.secrets import secret_name, secret_value
-from boxwright.engines.vllm_names import notes, unknown_name
+from boxwright.engines.vllm_names import unknown_name
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: The variable that named the attention backend before there was an option.
@@ -16,7 +17,7 @@ BACKEND = "VLLM_ATTENTION_BACKEND"
 
 
 def variable_problem(
-    table: OptionTable, release: str, exact: bool, name: str, value: str
+    table: OptionTable, release: str, exact: bool, name: str, value: str, dialect: Dialect = VLLM
 ) -> OptionProblem | None:
     """What is wrong with a variable, None where nothing is. exact: the table is the image's own."""
     path = f"env.{name}"
@@ -41,7 +42,7 @@ def variable_problem(
             f"{name} would be a secret in the unit and in `docker inspect`",
             ("api_key: … for the endpoint's key", "box_hub: {token: …} for the hub's"),
         )
-    key = notes()["variables"].get(name)
+    key = dialect.notes["variables"].get(name)
     if key:
         return OptionProblem(
             "variable-is-declared",
@@ -49,27 +50,29 @@ def variable_problem(
             f"{name} is decided by the plan, from {key}",
             (f"set {key} instead",),
         )
-    if not name.startswith("VLLM_"):
+    if not name.startswith(dialect.prefix):
         return None
-    return _unread(table, release, exact, name, path) or (
+    return _unread(table, release, exact, name, path, dialect) or (
         unknown_name(table, release, exact, "attention-backend", value, path) if name == BACKEND else None
     )
 
 
-def _unread(table: OptionTable, release: str, exact: bool, name: str, path: str) -> OptionProblem | None:
+def _unread(
+    table: OptionTable, release: str, exact: bool, name: str, path: str, dialect: Dialect
+) -> OptionProblem | None:
     """A variable that the release does not read: in none, not yet, not any more."""
-    have = table.known("env_vars", name)
-    ways = tuple(notes()["environment"].get(name, ()))
+    have, title = table.known("env_vars", name), dialect.title
+    ways = tuple(dialect.notes["environment"].get(name, ()))
     if not have:
         like = get_close_matches(name, table.part("env_vars", release), 1, 0.8)
         guess = (f"did you mean {like[0]}?",) if like else ()
         return OptionProblem(
             "variable-unknown",
             path,
-            f"no release of vLLM from {table.releases[0]} to {table.releases[-1]} reads {name}: it would be "
-            "ignored without a word",
+            f"no release of {title} from {table.releases[0]} to {table.releases[-1]} reads {name}: it would "
+            "be ignored without a word",
             ways or (*guess, "leave it out"),
-            sure=exact,
+            sure=exact and dialect.all_variables,
         )
     if release in have:
         return None
@@ -78,9 +81,9 @@ def _unread(table: OptionTable, release: str, exact: bool, name: str, path: str)
     return OptionProblem(
         "variable-removed" if late else "variable-not-yet",
         path,
-        f"vLLM read {name} {when}; {release} ignores it without a word"
+        f"{title} read {name} {when}; {release} ignores it without a word"
         if late
-        else f"vLLM reads {name} {when}; {release} ignores it without a word",
-        ways or (("leave it out",) if late else (f"an image of vLLM {have[0]} or newer", "leave it out")),
+        else f"{title} reads {name} {when}; {release} ignores it without a word",
+        ways or (("leave it out",) if late else (f"an image of {title} {have[0]} or newer", "leave it out")),
         sure=exact,
     )

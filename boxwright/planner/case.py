@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from boxwright.catalog import Catalog, Drafter, reading
 from boxwright.catalog.architecture import Architecture
 from boxwright.catalog.images import ImageInfo
-from boxwright.engines import vllm
+from boxwright.engines import engine as engines
 from boxwright.engines.command import Command
+from boxwright.engines.engine import Engine
+from boxwright.engines.request import Request
 from boxwright.engines.settings import Settings
 from boxwright.facts.model import HostFacts, Image, leading_number
 from boxwright.planner import cards as host_cards
@@ -73,6 +75,11 @@ class Case:
     ledgers: tuple[Ledger, ...]
     context: int | None
     command: Command
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that serves it."""
+        return engines.of(self.deployment.engine)
 
     @property
     def architecture(self) -> Architecture | None:
@@ -159,7 +166,8 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     image = catalog.images.identify(deployment.image)
     seen = next((one for one in host.facts.images if one.reference == deployment.image), None)
     cuda = _cuda(image, seen)
-    table = catalog.options["vllm"]
+    engine = engines.of(deployment.engine)
+    table = catalog.options[engine.dialect.engine]
     cards = host_cards.of_deployment(deployment, indices, host.cards)
     chosen = settings.resolve(deployment, model.architecture, cards, image, table, _kv_scheme(host, model))
     if deployment.gpus is None:
@@ -172,7 +180,10 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     pool, unknown = None, None
     ledgers: tuple[Ledger, ...] = ()
     steady = None
-    if model.architecture:
+    if model.architecture and not engine.exact_pool:
+        unknown = f"how {engine.title} divides its memory"
+        ledgers = _ledgers(deployment, model, chosen, None, cards, drafter)
+    elif model.architecture:
         attention = drafter.attention if drafter else None
         pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
         widened = memory.enough_for_blocks(chosen, pool)
@@ -181,9 +192,9 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
             pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
         ledgers = _ledgers(deployment, model, chosen, pool, cards, drafter)
         steady = memory.limiting(_ledgers(deployment, model, chosen, pool, _by_catalog(cards), drafter))
-    context = _context(chosen, model.architecture, pool, steady)
-    command = vllm.command(
-        vllm.Request(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards))
+    context = _context(chosen, model.architecture, pool, steady, engine)
+    command = engine.command(
+        Request(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards))
     )
     return Case(
         host,
@@ -237,7 +248,11 @@ def _by_catalog(cards: tuple[PlannedCard, ...]) -> tuple[PlannedCard, ...]:
 
 
 def _context(
-    chosen: Settings, architecture: Architecture | None, pool: Pool | None, ledger: Ledger | None
+    chosen: Settings,
+    architecture: Architecture | None,
+    pool: Pool | None,
+    ledger: Ledger | None,
+    engine: Engine,
 ) -> int | None:
     """The declared context; for `auto` the model's own where it surely fits, else left to the engine.
 
@@ -250,7 +265,7 @@ def _context(
     sure = ledger.layout.longest(ledger.pool.low, architecture.context)
     if sure >= architecture.context:
         return architecture.context
-    if reading.version(chosen.release) >= reading.version(vllm.AUTO_CONTEXT_SINCE):
+    if reading.version(chosen.release) >= reading.version(engine.context_since):
         return None
     return max(1024, sure // 1024 * 1024)
 

@@ -56,6 +56,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "engine": declared.engine,
         "image": declared.image,
         "release": case.settings.release,
+        "runtime": case.engine.runtime(),
         "weights": weights,
         "quantize": quantize,
         "drafter": _drafter(case),

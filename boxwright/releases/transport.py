@@ -125,7 +125,7 @@ class RemoteFile(io.RawIOBase):
         if status not in (200, 206):
             raise UserError(f"{name} cannot be read: the package index answered HTTP {status}")
         total = headers.get("Content-Range", "").rpartition("/")[2] if self.ranged else ""
-        if self.ranged and not total.isdigit():
+        if self.ranged and not (total.isascii() and total.isdigit()):
             raise UserError(f"{name} cannot be read: the package index did not say how large it is")
         self.size = int(total) if total else len(body)
         self.body = None if self.ranged else body

@@ -1,6 +1,7 @@
 """The container's command line and the unit around it."""
 
 import shlex
+import subprocess
 
 import pytest
 from ansible.module_utils.engine_unit import docker_run, refusals, unit_text
@@ -170,7 +171,7 @@ def test_the_units_command_is_the_containers():
         ({"env": {"A=B": "x"}}, "no name of an environment variable"),
         ({"command": ["vllm", "serve", "/model", "--api-key", "x"]}, "declare api_key"),
         ({"command": ["vllm", "serve", "/model", "--api-key=x"]}, "declare api_key"),
-        ({"engine": "other"}, "engine other is not known"),
+        ({"engine": "other"}, "how engine other gets its key"),
     ],
 )
 def test_secrets_are_kept_out(change, said):
@@ -188,3 +189,54 @@ def test_other_variables_are_taken(env):
 def test_a_line_break_is_refused():
     with pytest.raises(ValueError, match="line break"):
         unit_text({**STATE, "command": ["vllm", "a\nExecStart=/bin/evil"]}, RELEASE)
+
+
+SGLANG = {
+    "engine": "sglang",
+    "reference": "lmsysorg/sglang@sha256:" + "a" * 64,
+    "command": ["python3", "-m", "sglang.launch_server", "--model-path", "/model", "--port", "8000"],
+    "runtime": {"key": {"option": "api-key", "file_option": "--config"}, "env": {}},
+}
+
+
+def test_an_engine_without_a_variable_for_its_key_gets_a_file_of_options():
+    words = argv(**SGLANG)
+    place = words.index(SGLANG["reference"])
+    assert words[place - 2 : place] == ["--entrypoint", "sh"]
+    assert words[place + 4 :] == SGLANG["command"]
+    assert not [word for word in words if "VLLM" in word]
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-plain", "with'quote", "with\"both'", "with\\back&slash$HOME`id`", "true", "1e3"]
+)
+def test_the_wrapper_hands_over_any_key_as_the_option_that_it_is(key, tmp_path):
+    """The real shell runs the real wrapper; what it starts reads the file as SGLang does."""
+    yaml = pytest.importorskip("yaml")
+    key_file, options = tmp_path / "key", tmp_path / "options.yml"
+    key_file.write_text(key + "\n")
+    words = argv(**SGLANG)
+    script = words[words.index("-c") + 1]
+    script = script.replace("/run/boxwright/api-key", str(key_file))
+    script = script.replace("/tmp/boxwright-options.yml", str(options))
+    done = subprocess.run(
+        ["sh", "-c", script, "boxwright", "printf", "%s|"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"--config|{options}|"
+    assert yaml.safe_load(options.read_text()) == {"api-key": key}
+    assert options.stat().st_mode & 0o077 == 0
+
+
+def test_a_release_without_a_word_of_its_runtime_is_run_as_before():
+    said = {
+        "key": {"variable": "VLLM_API_KEY"},
+        "env": {"VLLM_CACHE_ROOT": "/cache/vllm", "VLLM_NO_USAGE_STATS": "1"},
+    }
+    assert argv() == argv(runtime=said)
+
+
+def test_an_engine_whose_way_to_a_key_is_not_known_is_refused():
+    assert (
+        "how engine x gets its key"
+        in refusals({**STATE, "engine": "x", "runtime": {"key": {}, "env": {}}})[0]
+    )

@@ -307,3 +307,24 @@ def test_drafting_that_never_helps_is_a_failure(watch, server, metrics, outcome)
     else:
         found = failure(watch.drafts)
         assert (found.kind, outcome in str(found)) == ("drafts", True)
+
+
+SGLANG_START = [
+    f"[2026-11-29 10:00:00] server_args={{'model_path': '/model', 'api_key': '{KEY}'}}",
+    "[2026-11-29 10:00:01 TP0] Load weight begin. avail mem=30.9 GB",
+]
+
+
+def test_a_key_that_the_engine_writes_to_its_log_is_not_shown(watch, host):
+    host.present_from = 999
+    host.lines = {1: SGLANG_START}
+    found = failure(listed, watch, timeout_s=5)
+    assert watch.log[0].endswith("'api_key': '(the key)'}")
+    assert KEY not in "".join([*watch.log, *found.lines, str(found)])
+    assert found.stage == "loading"
+
+
+def test_drafts_are_counted_by_the_names_that_the_plan_gives(watch, server):
+    server.metrics = 'x:made{a="1"} 40\nx:kept 30\n'
+    assert watch.drafts(["x:made", "x:kept"]) == (40, 30)
+    assert failure(watch.drafts).kind == "drafts"

@@ -6,9 +6,11 @@ import http.client
 import json
 import socket
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 _LARGEST = 4 << 20
+#: The counters of drafted and accepted tokens, where a plan does not say.
+DRAFTS = ("vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total")
 
 
 class ProbeError(Exception):
@@ -131,23 +133,24 @@ class Endpoint:
             connection.close()
 
 
-def drafts(metrics: str) -> Optional[Tuple[int, int]]:
-    """Drafted and accepted tokens so far, of all the engine's processes; None where it does not draft."""
+def drafts(metrics: str, names: Sequence[str] = DRAFTS) -> Optional[Tuple[int, int]]:
+    """Drafted and accepted tokens so far, of all the engine's processes; None where it does not draft.
+
+    names: of the counters of drafted and of accepted tokens.
+    """
+    drafted, accepted = names
     totals: Dict[str, float] = {}
     for line in metrics.splitlines():
         name, _, value = line.rpartition(" ")
         name = name.partition("{")[0]
-        if name in ("vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total"):
+        if name in (drafted, accepted):
             try:
                 totals[name] = totals.get(name, 0.0) + float(value)
             except ValueError:
                 continue
-    if "vllm:spec_decode_num_draft_tokens_total" not in totals:
+    if drafted not in totals:
         return None
-    return (
-        int(totals["vllm:spec_decode_num_draft_tokens_total"]),
-        int(totals.get("vllm:spec_decode_num_accepted_tokens_total", 0)),
-    )
+    return int(totals[drafted]), int(totals.get(accepted, 0))
 
 
 def _message(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from ansible.module_utils import systemctl
 from ansible.module_utils.command import read, write
 from ansible.module_utils.docker_api import Docker, DockerError
-from ansible.module_utils.engine_probe import Answer, Endpoint
+from ansible.module_utils.engine_probe import DRAFTS, Answer, Endpoint
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store
 from ansible.module_utils.engine_watch import STAGE_TIMEOUTS_S, GateError, Watch, question_of
@@ -124,8 +124,9 @@ class Gate:
             if wrong:
                 raise self.watch.failure("cards", "the container does not see its cards: %s" % wrong)
         answer: Answer = self.watch.ask(model, question_of(self.plan.get("gate")))
-        if self.plan.get("speculative"):
-            drafted, accepted = self.watch.drafts()
+        counters = (self.plan.get("runtime") or {}).get("drafts", DRAFTS)
+        if self.plan.get("speculative") and counters:
+            drafted, accepted = self.watch.drafts(counters)
             self.drafts = {"drafted": drafted, "accepted": accepted}
         return answer
 

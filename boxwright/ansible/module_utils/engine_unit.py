@@ -17,17 +17,21 @@ MODEL_DIRECTORY = "/model"
 DRAFTER_DIRECTORY = "/drafter"
 CACHE_DIRECTORY = "/cache"
 KEY_FILE = "/run/boxwright/api-key"
-#: The variable from which each engine takes the key that clients must send.
-KEY_VARIABLES = {"vllm": "VLLM_API_KEY"}
+#: In the container's own /tmp, which is in memory: the key as a file of options, where the engine wants one.
+OPTIONS_FILE = "/tmp/boxwright-options.yml"
+#: How an engine gets the key and what it finds set, where a plan does not say (those of releases made before
+#: there was more than one engine).
+RUNTIME: Dict[str, Any] = {
+    "key": {"variable": "VLLM_API_KEY"},
+    "env": {"VLLM_CACHE_ROOT": CACHE_DIRECTORY + "/vllm", "VLLM_NO_USAGE_STATS": "1"},
+}
 DOCKER = "/usr/bin/docker"
 #: What the engine may not do once its weights are local: ask a hub, report home. HOME and the caches of
 #: compiled
 #: kernels lie on the one writable volume.
 BASE_ENV = {
     "HOME": CACHE_DIRECTORY,
-    "VLLM_CACHE_ROOT": CACHE_DIRECTORY + "/vllm",
     "HF_HUB_OFFLINE": "1",
-    "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
 }
 #: After a boot the device nodes may come later than Docker (nvidia-docker issue 288); a container that starts
@@ -54,10 +58,11 @@ def container_name(deployment: str) -> str:
 def refusals(state: Dict[str, Any]) -> List[str]:
     """What must not go into a unit that anybody on the host can read: empty when all is well."""
     found = []
+    runtime = runtime_of(state)
     for name in state["env"]:
         if not _ENV_NAME.fullmatch(name):
             found.append("env: %r is no name of an environment variable" % name)
-        elif name in KEY_VARIABLES.values():
+        elif name == runtime["key"].get("variable"):
             found.append("env: %s would be readable in `docker inspect`; declare api_key instead" % name)
         elif _SECRET_NAME.search(name):
             found.append(
@@ -66,10 +71,8 @@ def refusals(state: Dict[str, Any]) -> List[str]:
             )
     if any(word == "--api-key" or word.startswith("--api-key=") for word in state["command"]):
         found.append("--api-key would be readable in the process list; declare api_key instead")
-    if state["engine"] not in KEY_VARIABLES:
-        found.append(
-            "engine %s is not known here, only %s" % (state["engine"], ", ".join(sorted(KEY_VARIABLES)))
-        )
+    if not runtime["key"]:
+        found.append("the plan does not say how engine %s gets its key" % state["engine"])
     return found
 
 
@@ -131,15 +134,33 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         ["--mount", _mount(state["cache_directory"], CACHE_DIRECTORY)],
         ["--mount", _mount(state["key_file"], KEY_FILE, read_only=True)],
     ]
-    groups += [["--env", "%s=%s" % item] for item in sorted(dict(BASE_ENV, **state["env"]).items())]
-    groups += [["--entrypoint", "sh", state["reference"]], ["-c", _wrapper(state["engine"]), "boxwright"]]
+    env = dict(BASE_ENV, **runtime_of(state)["env"])
+    env.update(state["env"])
+    groups += [["--env", "%s=%s" % item] for item in sorted(env.items())]
+    groups += [["--entrypoint", "sh", state["reference"]], ["-c", _wrapper(state), "boxwright"]]
     return [*groups, list(state["command"])]
 
 
-def _wrapper(engine: str) -> str:
+def runtime_of(state: Dict[str, Any]) -> Dict[str, Any]:
+    """How the engine of a release is run: as its plan said."""
+    known: Dict[str, Any] = RUNTIME if state["engine"] == "vllm" else {"key": {}, "env": {}}
+    return dict(known, **(state.get("runtime") or {}))
+
+
+def _wrapper(state: Dict[str, Any]) -> str:
     """Reads the key inside the container, where neither `ps` nor `docker inspect` of the host shows it."""
-    variable = KEY_VARIABLES[engine]
-    return '%s=$(cat %s) && export %s && exec "$@"' % (variable, KEY_FILE, variable)
+    key = runtime_of(state)["key"]
+    variable = key.get("variable")
+    if variable:
+        return '%s=$(cat %s) && export %s && exec "$@"' % (variable, KEY_FILE, variable)
+    # A value of YAML in single quotes: what is quoted there is a quote, written twice.
+    quoted = "sed \"s/'/''/g; s/.*/%s: '&'/\" %s" % (key["option"], KEY_FILE)
+    return 'umask 077 && %s > %s && exec "$@" %s %s' % (
+        quoted,
+        OPTIONS_FILE,
+        key["file_option"],
+        OPTIONS_FILE,
+    )
 
 
 def _devices(state: Dict[str, Any]) -> List[str]:

@@ -7,7 +7,7 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible.module_utils.engine_log import Stages
-from ansible.module_utils.engine_probe import Answer, Endpoint, ProbeError, drafts
+from ansible.module_utils.engine_probe import DRAFTS, Answer, Endpoint, ProbeError, drafts
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.systemctl import UnitState
 
@@ -139,14 +139,14 @@ class Watch:
             )
         return answer
 
-    def drafts(self) -> Tuple[int, int]:
-        """Tokens drafted and accepted so far, of an engine that is to draft.
+    def drafts(self, names: Sequence[str] = DRAFTS) -> Tuple[int, int]:
+        """Tokens drafted and accepted so far, of an engine that is to draft. names: of its counters.
 
         Raises GateError when it does not draft, or drafts what is never accepted: a draft head that was lost
         or garbled in a quantized checkpoint makes every answer slower and no error (vllm PR 37667).
         """
         try:
-            found = drafts(self._endpoint.metrics())
+            found = drafts(self._endpoint.metrics(), names)
         except ProbeError as error:
             raise self.failure("silent", "its counters cannot be read: %s" % error) from error
         if found is None:
@@ -186,6 +186,9 @@ class Watch:
 
     def _read_log(self) -> None:
         lines = self._new_lines()
+        if self._endpoint.key:
+            # SGLang writes its settings to its log, the key among them; what is kept here may be shown.
+            lines = [line.replace(self._endpoint.key, "(the key)") for line in lines]
         self._stages.feed(lines)
         self.log = (self.log + [line[:LONGEST_LINE] for line in lines])[-KEPT_LINES:]
 

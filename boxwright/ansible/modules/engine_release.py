@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run
 from ansible.module_utils.docker_api import Docker, DockerError, Image, parse_reference
 from ansible.module_utils.engine_store import Store, release_id
-from ansible.module_utils.engine_unit import TEMPLATE, refusals, unit_text
+from ansible.module_utils.engine_unit import RUNTIME, TEMPLATE, refusals, unit_text
 from ansible.module_utils.nvidia_smi import outcome, query, whole
 
 DOCUMENTATION = r"""
@@ -154,6 +154,7 @@ def state_of(
         or None,
         "model_directory": deployment["model_directory"],
         **draft,
+        **_runtime(deployment),
         "command": [str(word) for word in deployment["command"]],
         "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},
         "access": access if devices else "none",
@@ -169,20 +170,32 @@ def state_of(
     }
 
 
+def _runtime(deployment: Dict[str, Any]) -> Dict[str, Any]:
+    """How the engine is run, where that is not what a release without a word of it means."""
+    said = deployment.get("runtime") or {}
+    wanted = {name: said[name] for name in RUNTIME if name in said}
+    return {"runtime": wanted} if any(wanted[name] != RUNTIME[name] for name in wanted) else {}
+
+
 def key_path(config_dir: str, name: str) -> str:
     """Where the key of a deployment lies."""
     return os.path.join(config_dir, "engines", name, "api-key")
 
 
-def ensure_key(path: str, declared: Optional[str], check: bool) -> bool:
-    """Have a key in its file, for root alone: the declared one, else the one there, else a new one."""
+def ensure_key(path: str, declared: Optional[str], check: bool, as_option: bool = False) -> bool:
+    """Have a key in its file, for root alone: the declared one, else the one there, else a new one.
+
+    as_option: the engine takes it from a file of options, where a dash in front would make it an option.
+    """
     present = (read(path) or "").strip()
-    key = declared or present or secrets.token_urlsafe(32)
+    key = declared or present or secrets.token_hex(32)
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ReleaseError(
             "the declared api_key has characters that cannot stand in an HTTP header: use letters, "
             "digits and punctuation"
         )
+    if as_option and key.startswith("-"):
+        raise ReleaseError("the api_key begins with a dash, which this engine would take for an option")
     if not check:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     return bool(ensure(path, key + "\n", 0o600, check=check))
@@ -205,7 +218,9 @@ def prepare(
 ) -> None:
     """Make one deployment's release, or say that its image is missing. Raises ReleaseError, DockerError."""
     name = deployment["name"]
-    if ensure_key(key_path(params["config_dir"], name), (params["api_keys"] or {}).get(name), check):
+    as_option = "option" in (deployment.get("runtime") or {}).get("key", {})
+    declared = (params["api_keys"] or {}).get(name)
+    if ensure_key(key_path(params["config_dir"], name), declared, check, as_option):
         result.changed = True
         result.said.append("%s: API key" % name)
     digest = params["digests"].get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boxwright.catalog import reading
+from boxwright.engines.engine import ENGINES
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.words import shown
@@ -104,7 +105,7 @@ def release_unknown(case: Case) -> Note | None:
 
     For an image whose release is not known, the nearest table stands in.
     """
-    if case.settings.exact or case.image.engine == "sglang":
+    if case.settings.exact:
         return None
     what = (
         f"release {case.image.release} was not read"
@@ -112,27 +113,28 @@ def release_unknown(case: Case) -> Note | None:
         else f"the tag of {case.deployment.image} names no release"
     )
     return note(
-        f"{what}: options were checked against vLLM {case.settings.release}",
+        f"{what}: options were checked against {case.engine.title} {case.settings.release}",
         "name a release that the catalog has",
         at="image",
     )
 
 
-@gate("engine-not-supported", source="boxwright/engines")
-def engine_not_supported(case: Case) -> Note | None:
-    """Boxwright writes the commands of vLLM; an image of another engine would not understand them."""
-    deployment, engine = case.deployment, case.image.engine
-    if deployment.engine == "vllm" and engine in ("vllm", None):
-        return None
-    if deployment.engine != "vllm":
+@gate("engine-and-image-differ", source="boxwright/catalog/data/images.yml")
+def engine_and_image_differ(case: Case) -> Note | None:
+    """The plan writes the command of the declared engine; an image of another one would not understand it."""
+    declared, found = case.deployment.engine, case.image.engine
+    if declared not in ENGINES:
         return note(
-            f"engine {shown(deployment.engine)} cannot be run yet; Boxwright writes commands for vllm",
-            "engine: vllm",
+            f"engine {shown(declared)} is none that Boxwright knows",
+            *(f"engine: {name}" for name in ENGINES),
             at="engine",
         )
+    if found in (declared, None):
+        return None
     return note(
-        f"{deployment.image} is an image of {engine}, and the declared engine is vllm",
-        "image: vllm/vllm-openai:v0.32.0",
+        f"{case.deployment.image} is an image of {found}, and the declared engine is {declared}",
+        f"engine: {found}",
+        f"an image of {case.engine.title}",
         at="image",
     )
 
@@ -156,7 +158,7 @@ def card_older(case: Case) -> Note | None:
     )
 
 
-@advice("no-fused-kernel", source="https://github.com/vllm-project/vllm/pull/51674")
+@advice("no-fused-kernel", source="https://github.com/vllm-project/vllm/pull/51674", engine="vllm")
 def no_fused_kernel(case: Case) -> Note | None:
     """The fused decode kernel of linear attention is in builds for CUDA 13 only, since 0.28.
 

@@ -24,7 +24,7 @@ def _least(case: Case) -> tuple[int, ...] | None:
     return min(known) if known else None
 
 
-@gate("fp8-kv-with-flash-attn", source=FIELD_REPORT)
+@gate("fp8-kv-with-flash-attn", source=FIELD_REPORT, engine="vllm")
 def fp8_with_flash_attn(case: Case) -> Note | None:
     """FLASH_ATTN reads an 8-bit KV cache only on Hopper and data-centre Blackwell (FA3, FA4).
 
@@ -49,7 +49,7 @@ def fp8_with_flash_attn(case: Case) -> Note | None:
     )
 
 
-@gate("fp8-kv-with-triton", source="https://github.com/vllm-project/vllm/issues/26431")
+@gate("fp8-kv-with-triton", source="https://github.com/vllm-project/vllm/issues/26431", engine="vllm")
 def fp8_with_triton(case: Case) -> Note | None:
     """Triton's attention needs native 8-bit floats, which cards have from compute capability 8.9 on."""
     least = _least(case)
@@ -68,7 +68,7 @@ def fp8_with_triton(case: Case) -> Note | None:
     )
 
 
-@gate("fp8-kv-without-kernel", source="https://github.com/vllm-project/vllm/issues/26431")
+@gate("fp8-kv-without-kernel", source="https://github.com/vllm-project/vllm/issues/26431", engine="vllm")
 def fp8_without_kernel(case: Case) -> Note | None:
     """Before compute capability 8.9 an 8-bit KV cache is only stored, and FLASHINFER alone reads it.
 
@@ -108,7 +108,7 @@ def e5m2_with_fp8(case: Case) -> Note | None:
     )
 
 
-@gate("nvfp4-kv-needs-blackwell", source="https://github.com/vllm-project/vllm/issues/43562")
+@gate("nvfp4-kv-needs-blackwell", source="https://github.com/vllm-project/vllm/issues/43562", engine="vllm")
 def nvfp4_needs_blackwell(case: Case) -> Note | None:
     """A 4-bit KV cache is read by kernels of data-centre Blackwell; GeForce Blackwell crashes with stock
     builds.
@@ -129,6 +129,7 @@ def nvfp4_needs_blackwell(case: Case) -> Note | None:
 @advice(
     "block-size-has-no-effect",
     source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/platforms/interface.py",
+    engine="vllm",
 )
 def block_size_without_effect(case: Case) -> Note | None:
     """A hybrid model's attention blocks are as large as its state, whatever block-size says.

@@ -57,12 +57,15 @@ def weights_do_not_fit(case: Case) -> Note | None:
         f"work on {cards}; the engine may fill {gib(ledger.budget)}",
         *(ways or ["a smaller model, or more cards"]),
         at="model",
+        # What another engine needs beside the weights is not known; that they must lie in the card is.
+        soft=not case.engine.exact_pool and ledger.weights < ledger.card_bytes,
     )
 
 
 @gate(
     "kv-cache-too-small",
     source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/core/kv_cache_utils.py",
+    engine="vllm",
 )
 def kv_cache_too_small(case: Case) -> Note | None:
     """The engine starts only if one sequence of the whole context fits into the KV cache.
@@ -90,7 +93,7 @@ def kv_cache_too_small(case: Case) -> Note | None:
     )
 
 
-@advice("kv-cache-may-be-too-small", source=ACCOUNTING)
+@advice("kv-cache-may-be-too-small", source=ACCOUNTING, engine="vllm")
 def kv_cache_may_be_too_small(case: Case) -> Note | None:
     """How much memory a step needs is known only at the first boot; the plan gives a range."""
     ledger, context = case.ledger, case.context
@@ -122,12 +125,16 @@ def cache_size_unknown(case: Case) -> Note | None:
         return None
     return note(
         f"the plan cannot say how many tokens fit: it does not know {case.unknown_cache}",
-        "read the boot line `GPU KV cache size` of a first start with a small context",
+        f"read the boot line `{case.engine.pool_line}` of a first start with a small context",
         at="model",
     )
 
 
-@gate("more-sequences-than-state-blocks", source="https://github.com/vllm-project/recipes/pull/831")
+@gate(
+    "more-sequences-than-state-blocks",
+    source="https://github.com/vllm-project/recipes/pull/831",
+    engine="vllm",
+)
 def more_sequences_than_blocks(case: Case) -> Note | None:
     """Each running sequence of a hybrid model keeps blocks of state, however short it is.
 
@@ -149,7 +156,7 @@ def more_sequences_than_blocks(case: Case) -> Note | None:
     )
 
 
-@advice("sequences-will-wait", source=ACCOUNTING)
+@advice("sequences-will-wait", source=ACCOUNTING, engine="vllm")
 def sequences_will_wait(case: Case) -> Note | None:
     """Sequences that do not fit into the cache together wait for each other, or are computed again."""
     ledger = case.ledger
@@ -165,7 +172,11 @@ def sequences_will_wait(case: Case) -> Note | None:
     )
 
 
-@advice("utilization-leaves-no-room", source="https://github.com/vllm-project/vllm/issues/44209")
+@advice(
+    "utilization-leaves-no-room",
+    source="https://github.com/vllm-project/vllm/issues/44209",
+    engine="vllm",
+)
 def utilization_leaves_no_room(case: Case) -> Note | None:
     """Some work of the engine is not seen by its profiling, with linear attention up to 2.9 GiB.
 
@@ -202,7 +213,7 @@ def utilization_out_of_range(case: Case) -> Note | None:
     )
 
 
-@advice("graphs-may-not-fit", source="https://github.com/vllm-project/recipes/pull/810")
+@advice("graphs-may-not-fit", source="https://github.com/vllm-project/recipes/pull/810", engine="vllm")
 def graphs_may_not_fit(case: Case) -> Note | None:
     """Where weights fill nearly all of a card, capturing CUDA graphs runs out of memory after everything
     else went well; another share changes nothing.

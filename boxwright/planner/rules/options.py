@@ -100,6 +100,7 @@ def code_from_checkpoint(case: Case) -> Note | None:
 @gate(
     "tool-choice-without-parser",
     source="https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/entrypoints/openai/cli_args.py",
+    engine="vllm",
 )
 def tool_choice_without_parser(case: Case) -> Note | None:
     """Automatic tool choice needs the parser of the model's calls: "--enable-auto-tool-choice requires

@@ -41,7 +41,10 @@ class Story:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. of_host: it looks at the box with all its deployments, not at each."""
+    """One rule. of_host: it looks at the box with all its deployments, not at each.
+
+    engine: the one engine whose deployments it is about, None for all.
+    """
 
     id: str
     kind: str
@@ -49,6 +52,7 @@ class Rule:
     text: str
     of_host: bool
     find: Callable[..., Notes]
+    engine: str | None = None
 
 
 _RULES: dict[str, Rule] = {}
@@ -62,14 +66,14 @@ def note(message: str, *fix: str, at: str = "", place: int | None = None, soft: 
     return Note(message, fix, at, place, soft)
 
 
-def gate(identity: str, *, source: str) -> Callable[[CaseRule], CaseRule]:
-    """A rule about one deployment that refuses."""
-    return _register(identity, GATE, source, of_host=False)
+def gate(identity: str, *, source: str, engine: str | None = None) -> Callable[[CaseRule], CaseRule]:
+    """A rule about one deployment that refuses; engine: about those of one engine only."""
+    return _register(identity, GATE, source, of_host=False, engine=engine)
 
 
-def advice(identity: str, *, source: str) -> Callable[[CaseRule], CaseRule]:
-    """A rule about one deployment that warns."""
-    return _register(identity, ADVICE, source, of_host=False)
+def advice(identity: str, *, source: str, engine: str | None = None) -> Callable[[CaseRule], CaseRule]:
+    """A rule about one deployment that warns; engine: about those of one engine only."""
+    return _register(identity, ADVICE, source, of_host=False, engine=engine)
 
 
 def host_gate(identity: str, *, source: str) -> Callable[[HostRule], HostRule]:
@@ -82,21 +86,31 @@ def host_advice(identity: str, *, source: str) -> Callable[[HostRule], HostRule]
     return _register(identity, ADVICE, source, of_host=True)
 
 
-def _register(identity: str, kind: str, source: str, *, of_host: bool) -> Callable[..., Callable[..., Notes]]:
+def _register(
+    identity: str, kind: str, source: str, *, of_host: bool, engine: str | None = None
+) -> Callable[..., Callable[..., Notes]]:
     def add(function: Callable[..., Notes]) -> Callable[..., Notes]:
-        add_rule(identity, kind, source, inspect.getdoc(function) or "", function, of_host=of_host)
+        text = inspect.getdoc(function) or ""
+        add_rule(identity, kind, source, text, function, of_host=of_host, engine=engine)
         return function
 
     return add
 
 
 def add_rule(
-    identity: str, kind: str, source: str, text: str, function: Callable[..., Notes], *, of_host: bool = False
+    identity: str,
+    kind: str,
+    source: str,
+    text: str,
+    function: Callable[..., Notes],
+    *,
+    of_host: bool = False,
+    engine: str | None = None,
 ) -> None:
     """Register a rule. Raises ValueError for an id that is taken, or a rule without a story."""
     if identity in _RULES or not text:
         raise ValueError(f"rule {identity}: {'its id is taken' if text else 'it has no story'}")
-    _RULES[identity] = Rule(identity, kind, source, text, of_host, function)
+    _RULES[identity] = Rule(identity, kind, source, text, of_host, function, engine)
 
 
 def registered() -> tuple[Rule, ...]:
@@ -123,6 +137,8 @@ def _say(rule: Rule, host: Host, cases: Sequence[Case]) -> Iterator[tuple[Case |
         yield from ((None, said) for said in _notes(rule.find(host, cases)))
         return
     for case in cases:
+        if rule.engine not in (None, case.engine.dialect.engine):
+            continue
         yield from ((case, said) for said in _notes(rule.find(case)))
 
 

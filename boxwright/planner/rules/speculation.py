@@ -109,7 +109,11 @@ def two_methods(case: Case) -> Note | None:
     )
 
 
-@advice("flash-attn-slows-drafts", source="https://github.com/alesha-pro/qwen38-27b-bench-4x3090")
+@advice(
+    "flash-attn-slows-drafts",
+    source="https://github.com/alesha-pro/qwen38-27b-bench-4x3090",
+    engine="vllm",
+)
 def flash_attn_slows(case: Case) -> Note | None:
     """Before Hopper FLASH_ATTN does not split the cache among processors when it verifies drafted tokens.
 
@@ -140,7 +144,7 @@ def flash_attn_slows(case: Case) -> Note | None:
     )
 
 
-@advice("many-drafts", source="https://github.com/vllm-project/vllm/issues/37035")
+@advice("many-drafts", source="https://github.com/vllm-project/vllm/issues/37035", engine="vllm")
 def many_drafts(case: Case) -> Note | None:
     """Five or more drafts a step crash hybrids with cached prefixes (illegal memory access)."""
     if case.settings.draft_method != "mtp" or case.settings.draft_tokens < 5:

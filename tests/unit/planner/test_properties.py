@@ -39,7 +39,19 @@ def _beside(name: str) -> ModuleType:
 hostile, odd = _beside("hostile"), _beside("strategies")
 ROOT = Path(__file__).parents[3]
 CATALOG = catalog.load()
-TABLE = CATALOG.options["vllm"]
+#: Engine -> how its command begins, the options that the plan always writes, and those that it never does.
+COMMANDS = {
+    "vllm": (
+        ("vllm", "serve", "/model"),
+        {"max-num-seqs", "max-num-batched-tokens"},
+        {"port", "host", "model", "hf-token"},
+    ),
+    "sglang": (
+        ("python3", "-m", "sglang.launch_server"),
+        {"model-path", "host", "port", "max-running-requests", "chunked-prefill-size"},
+        {"config", "admin-api-key"},
+    ),
+}
 SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(SOME, max_examples=80)
 
@@ -97,12 +109,14 @@ def check(box: Box, known: HostFacts, revisions: dict[str, str] | None = None) -
 def check_command(case: Any) -> None:
     """Every word is the program's, an option that the release has, or a value behind its own option."""
     argv, settings_ = case.command.argv, case.settings
-    assert argv[:3] == ("vllm", "serve", "/model")
+    begin, always, never = COMMANDS[case.engine.dialect.engine]
+    table = CATALOG.options[case.engine.dialect.engine]
+    assert argv[:3] == begin
     seen: set[str] = set()
     for name, values in _options(argv[3:]):
         assert name not in seen, f"{name} twice"
         seen.add(name)
-        option = TABLE.option(name.partition(".")[0], settings_.release)
+        option = table.option(name.partition(".")[0], settings_.release)
         if option is None:
             assert not settings_.exact, f"{name} in {settings_.release}"
         elif option.is_switch:
@@ -110,8 +124,8 @@ def check_command(case: Any) -> None:
         else:
             assert len(values) >= 1 if option.many else len(values) == 1, (name, values)
         assert all(value.isprintable() for value in values)
-    assert {"max-num-seqs", "max-num-batched-tokens"} <= seen
-    assert not {"port", "host", "api-key", "model", "hf-token"} & seen
+    assert always <= seen
+    assert not {*never, "api-key"} & seen
     for name, value in case.command.env.items():
         assert name.isidentifier()
         assert value.isprintable()
