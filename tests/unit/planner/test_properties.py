@@ -39,6 +39,7 @@ def _beside(name: str) -> ModuleType:
 hostile, odd = _beside("hostile"), _beside("strategies")
 ROOT = Path(__file__).parents[3]
 CATALOG = catalog.load()
+TABLE = CATALOG.options["vllm"]
 #: Engine -> how its command begins, the options that the plan always writes, and those that it never does.
 COMMANDS = {
     "vllm": (
