@@ -134,9 +134,11 @@ def _best(repo: str, wanted: str | None, facts: HostFacts) -> ModelFiles | None:
         return exact[0]
     if good:
         return good[0]
-    # One revision may be listed twice, where two deployments asked for it.
-    if wanted is None and len({one.revision for one in stored}) == 1:
-        return stored[0]
+    if wanted is None:
+        # One revision may be listed twice, and recorded facts may have been asked for the locked one.
+        known = stored or [one for one in same if one.origin == "hub" and not one.error and not hub]
+        if len({one.revision for one in known}) == 1:
+            return known[0]
     return hub[0] if hub else None
 
 
