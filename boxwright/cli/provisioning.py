@@ -11,8 +11,9 @@ from typing import Any
 
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
-from boxwright.cli.console import say, show_json
+from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.targets import targets
+from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED, EXIT_REFUSED
 from boxwright.spec.inventory import Inventory
@@ -31,7 +32,8 @@ def provision(
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
+    with turn(addresses(names, inventory.variables), say_aside):
+        report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
     summaries = {name: summary(name, report, inventory, inventories) for name in names}
     if as_json:
         show_json({"seconds": round(time.monotonic() - started, 1), "hosts": summaries})

@@ -115,6 +115,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """No connection: say so in one place, with what SSH said."""
         message = " ".join(str(result.result.get("msg", "")).split())
+        self._count(result, "unreachable")
         host = self._host(result)
         host["failure"] = {
             "role": self._role,
@@ -167,14 +168,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         if self._role is not None:
             seconds = time.time() - self._role_started
             for host, tally in self._role_tally.items():
-                if not tally.get("ok") and not tally.get("changed") and not tally.get("failed"):
+                if not set(tally) - {"skipped"}:
                     continue
+                state, colour = _outcome(tally)
                 changed = tally.get("changed", 0)
-                state, colour = (
-                    ("failed", RED)
-                    if tally.get("failed")
-                    else ((f"{changed} changed", YELLOW) if changed else ("as declared", GREEN))
-                )
                 self._say(f"{host:<12}  {self._role:<18} {state:<12} {seconds:7.1f} s", colour)
                 self._hosts[host]["roles"].append(
                     {"role": self._role, "changed": changed, "seconds": round(seconds, 1)}
@@ -197,6 +194,15 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
 
     def _plain(self, data: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in data.items() if not key.startswith("_ansible")}
+
+
+def _outcome(tally: dict[str, int]) -> tuple[str, str]:
+    """What came of a role on a host, in two words at most, and its colour. tally: tasks by how they ended."""
+    for word in ("unreachable", "failed"):
+        if tally.get(word):
+            return word, RED
+    changed = tally.get("changed", 0)
+    return (f"{changed} changed", YELLOW) if changed else ("as declared", GREEN)
 
 
 def _worth_telling(seconds: float) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ansible.module_utils import nvidia_smi
-from ansible.module_utils.command import Result, run
+from ansible.module_utils import card_answer, nvidia_smi
 
 FIELDS = (
     "index",
@@ -50,7 +49,7 @@ class Declared(NamedTuple):
 
 
 class NoCards(Exception):
-    """nvidia-smi told no cards. outcome: a word of nvidia_smi.outcome."""
+    """nvidia-smi told no cards; the text says why. outcome: a word of nvidia_smi.outcome."""
 
     def __init__(self, outcome: str, text: str) -> None:
         super().__init__(text)
@@ -58,17 +57,10 @@ class NoCards(Exception):
 
 
 def read_cards() -> List[Card]:
-    """The cards in one call of nvidia-smi. Raises NoCards."""
-    done: Result = run(["nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader"], timeout=60)
-    return parse_cards(done)
-
-
-def parse_cards(done: Result) -> List[Card]:
-    """The cards in what nvidia-smi answered. Raises NoCards, also where only some of them answer."""
-    outcome = nvidia_smi.outcome(done.rc, done.stdout, done.stderr)
-    rows = nvidia_smi.query(done.stdout, done.stderr, FIELDS).rows if outcome == "ok" else []
-    if not rows:
-        raise NoCards(outcome, done.text or "exit status %d" % done.rc)
+    """The cards in one call of nvidia-smi. Raises NoCards, also where only some of them answer."""
+    answer = card_answer.ask(FIELDS)
+    if answer.why or not answer.rows:
+        raise NoCards(answer.outcome, answer.why or "nvidia-smi lists none")
     return [
         Card(
             number=int(row["index"] or 0),
@@ -81,7 +73,7 @@ def parse_cards(done: Result) -> List[Card]:
             highest=nvidia_smi.number(row["power.max_limit"]),
             max_clock=nvidia_smi.whole(row["clocks.max.graphics"]),
         )
-        for row in rows
+        for row in answer.rows
     ]
 
 

@@ -36,13 +36,6 @@ options:
 
 #: Prefix of every path; tests point it at a directory of theirs.
 ROOT = ""
-EXPLAIN = {
-    "not-installed": "nvidia-smi is not installed",
-    "no-driver": "the driver is not loaded",
-    "mismatch": "driver and libraries are of two versions, the host has to be rebooted",
-    "no-devices": "the driver finds no card",
-    "lost": "a card has fallen off the bus (power or riser; the kernel log has an Xid line)",
-}
 
 
 class LimitsError(Exception):
@@ -73,8 +66,7 @@ class Limits:
                 # Before the first real run there is nothing to check the values against.
                 self.done.append("apply to the cards, once the driver is there")
                 return
-            reason = EXPLAIN.get(error.outcome, str(error))
-            raise LimitsError("the cards cannot be asked: %s" % reason) from None
+            raise LimitsError("the cards cannot be asked: %s" % error) from None
         wrong = [text for card in self.cards for text in card_limits.out_of_range(card, self.declared)]
         if wrong:
             raise LimitsError("\n".join([*dict.fromkeys(wrong), "Nothing was changed."]))

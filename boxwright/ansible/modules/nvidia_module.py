@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import kernel_module
+from ansible.module_utils import card_answer, kernel_module
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import Result, ensure, run, write
 
@@ -17,6 +17,7 @@ description:
     C(nvidia) and C(nvidia-uvm) now and at boot, and keeps nvidia-persistenced running.
   - Where the loaded module is of another version than the packages, it is exchanged if nothing uses it;
     otherwise C(reboot_needed) says why the host has to be rebooted. This module never reboots.
+  - Then asks the libraries, through nvidia-smi, whether they fit the loaded module.
 options:
   state:
     description: "absent takes the module out of the kernel and removes what was set up for it."
@@ -38,6 +39,8 @@ FILES = {
 INITRAMFS = "/etc/modprobe.d/boxwright-nvidia.conf"
 PENDING = "/var/lib/boxwright/initramfs-pending"
 DAEMON = "nvidia-persistenced.service"
+#: What a host does while libraries and loaded module are of two versions.
+MISMATCH = 'nvidia-smi and new containers fail with "Driver/library version mismatch"'
 
 
 class ModuleError(Exception):
@@ -64,6 +67,8 @@ class KernelModule:
         self.configure({ROOT + path: text for path, text in FILES.items()})
         self.build(self.state.kernel)
         self.load()
+        if not self.reboot_needed:
+            self.agree()
         if not self.reboot_needed:
             self.daemon()
         if self.state.next_kernel != self.state.kernel:
@@ -168,10 +173,23 @@ class KernelModule:
         if was_running:
             run(["systemctl", "start", DAEMON], timeout=120)
         self.done.pop()
-        self.reboot_needed = (
-            "module %s is loaded and in use, %s is installed (nvidia-smi and new containers fail "
-            'with "Driver/library version mismatch" until then): %s' % (state.loaded, self.version, left)
+        self.reboot_needed = "module %s is loaded and in use, %s is installed (%s): %s" % (
+            state.loaded,
+            self.version,
+            MISMATCH,
+            left,
         )
+
+    def agree(self) -> None:
+        """The libraries that programs load fit the loaded module, or the two versions that do not.
+
+        The package's version does not tell: another installer may have put its libraries before them.
+        """
+        if self.state.loaded is None or (self.check and self.done):
+            return
+        answer = card_answer.ask(["index"], ROOT)
+        if answer.outcome == "mismatch":
+            self.reboot_needed = "%s (%s)" % (answer.why, MISMATCH)
 
     def unload(self) -> str:
         """Take the driver's modules out; what is in the way, or "". A refusal leaves them as they were."""

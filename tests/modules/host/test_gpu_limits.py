@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import card_limits
+from ansible.module_utils import card_answer, card_limits
 from ansible.module_utils.command import Result
 from host_doubles import World
 
@@ -192,9 +192,12 @@ def test_an_exit_status_of_0_proves_nothing(host):
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
-        ([18, "Failed to initialize NVML: Driver/library version mismatch"], "of two versions"),
-        ([6, "No devices were found"], "the driver finds no card"),
-        ([9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."], "not loaded"),
+        (
+            [18, "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.195"],
+            "the libraries are 570.195",
+        ),
+        ([6, "No devices were found"], "finds no card"),
+        ([9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."], "not answer"),
         ([255, "strange"], "strange"),
     ],
 )
@@ -232,5 +235,6 @@ def test_a_card_that_was_taken_out_is_told_by_the_unit(host):
         ),
     ],
 )
-def test_rows_of_cards(row, card):
-    assert [tuple(one) for one in card_limits.parse_cards(Result(0, row + "\n", ""))] == [card]
+def test_rows_of_cards(row, card, monkeypatch):
+    monkeypatch.setattr(card_answer, "run", lambda argv, timeout: Result(0, row + "\n", ""))
+    assert [tuple(one) for one in card_limits.read_cards()] == [card]

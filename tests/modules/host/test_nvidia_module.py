@@ -116,6 +116,18 @@ def test_another_version_in_use_needs_a_reboot_and_nothing_is_stopped(host):
     assert not host.call()["changed"]
 
 
+def test_libraries_of_another_version_than_module_and_package_need_a_reboot(host):
+    host.call()
+    host.set(libraries="570.195.03", daemon={"load": "loaded", "enabled": "enabled", "active": "failed"})
+    result = host.call()
+    assert result["reboot_needed"].startswith("module 580.105.08 is loaded, the libraries are 570.195 (")
+    assert "Driver/library version mismatch" in result["reboot_needed"]
+    assert not result["changed"], "what runs goes on, and the daemon could not start"
+    assert host.call(check=True)["reboot_needed"] == result["reboot_needed"]
+    host.set(libraries=None)
+    assert host.call()["reboot_needed"] == ""
+
+
 def test_dkms_builds_what_it_owes(host):
     host.set(dkms=f"nvidia/{VERSION}: added\n", on_disk=None)
     result = host.call()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from boxwright.ansible.callback.boxwright import failure_text
+from boxwright.ansible.callback.boxwright import _outcome, failure_text
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,16 @@ from boxwright.ansible.callback.boxwright import failure_text
 )
 def test_failure_text(result, text):
     assert failure_text(result) == text
+
+
+@pytest.mark.parametrize(
+    ("tally", "word"),
+    [
+        ({"ok": 3, "skipped": 1}, "as declared"),
+        ({"ok": 3, "changed": 2}, "2 changed"),
+        ({"ok": 3, "changed": 2, "failed": 1}, "failed"),
+        ({"ok": 3, "unreachable": 1}, "unreachable"),
+    ],
+)
+def test_what_is_said_of_a_role(tally, word):
+    assert _outcome(tally)[0] == word

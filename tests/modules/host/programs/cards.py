@@ -19,6 +19,7 @@ CELLS = {
     "power.min_limit": "{low}",
     "power.max_limit": "{high}",
     "clocks.max.graphics": "{max_clock} MHz",
+    "driver_version": "{driver}",
 }
 
 

@@ -1,12 +1,13 @@
-"""modprobe, modinfo, dkms and systemctl over {root, on_disk, in_use, refuses, dkms, daemon, initramfs}.
+"""modprobe, modinfo, dkms, systemctl and nvidia-smi over a world in small.
 
-Loaded modules are directories of root/sys/module. daemon: {load, enabled, active}.
+World: {root, on_disk, in_use, refuses, dkms, daemon, initramfs, libraries}. Loaded modules are directories of
+root/sys/module. daemon: {load, enabled, active}. libraries: their version, if not that of the loaded module.
 """
 
 import shutil
 from pathlib import Path
 
-NAMES = ["modprobe", "modinfo", "dkms", "systemctl", "update-initramfs"]
+NAMES = ["modprobe", "modinfo", "dkms", "systemctl", "update-initramfs", "nvidia-smi"]
 DEPENDS = {"nvidia_uvm": ["nvidia"], "nvidia_drm": ["nvidia"]}
 
 
@@ -21,7 +22,20 @@ def run(name, words, world):
         return dkms(words, world)
     if name == "update-initramfs":
         return world["initramfs"], "", "no space left\n" if world["initramfs"] else ""
+    if name == "nvidia-smi":
+        return nvidia_smi(world)
     return systemctl(words, world)
+
+
+def nvidia_smi(world):
+    if not loaded(world, "nvidia").is_dir():
+        return 9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", ""
+    libraries, module = world.get("libraries"), (loaded(world, "nvidia") / "version").read_text().strip()
+    if libraries and libraries != module:
+        short = ".".join(libraries.split(".")[:2])
+        text = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: "
+        return 18, text + short, ""
+    return 0, f"0, GPU-0, {module}\n", ""
 
 
 def loaded(world, module):
