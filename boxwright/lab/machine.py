@@ -62,11 +62,19 @@ class Machine:
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
 
 
+#: Mount units of files that the engine mounts into every container.
+ENGINES_FILES = ("etc-hosts.mount", "etc-hostname.mount", "etc-resolv.conf.mount")
+
+
 def boot_files() -> list[Payload]:
     """The files by which a container boots as a machine of its own."""
     return [
         Payload(INIT, (DATA / "init").read_bytes(), mode=0o755),
         Payload("/etc/systemd/system/lab-boot-id.service", (DATA / "lab-boot-id.service").read_bytes()),
+        *(
+            Payload(f"/etc/systemd/system/{unit}.d/lab.conf", (DATA / "keep-mounted.conf").read_bytes())
+            for unit in ENGINES_FILES
+        ),
     ]
 
 

@@ -274,6 +274,16 @@ def test_one_that_does_not_answer_any_more_is_started_once_more(box, gate):
     assert "it serves garbled" in result["results"][0]["reasons"][0]
 
 
+def test_why_a_release_that_served_is_started_anew_is_told(box, gate):
+    plan = served(box, gate)
+    box.units["qwen"] = "edited by hand"
+    tried = gate({"qwen": "old"}, plan, check=True)
+    assert tried["said"] == "qwen would serve release old again, for its unit is another's"
+    assert gate({"qwen": "old"}, plan)["said"] == "qwen serves release old again, for its unit is another's"
+    new = gate({"qwen": "new"}, box.release("new"))
+    assert new["said"] == "qwen serves release new", "that a new one was not there is no news"
+
+
 def test_one_that_stays_silent_is_told_and_left_to_systemd(box, gate):
     plan = served(box, gate)
     box.running.clear()

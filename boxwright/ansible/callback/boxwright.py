@@ -78,8 +78,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             self._say(
                 f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}", YELLOW
             )
-        for warning in data.get("warnings") or []:
-            self._say(f"      {self._prefix(result)}note: {warning}", YELLOW)
+        # A role that has something to tell beside what it changes tells it by a task of the module debug.
+        told = [data["msg"]] if action == "debug" and isinstance(data.get("msg"), str) else []
+        for note in [*told, *(data.get("warnings") or [])]:
+            self._say(f"      {self._prefix(result)}note: {note}", YELLOW)
 
     def v2_on_file_diff(self, result: Any) -> None:
         """With --check: what a file would become."""

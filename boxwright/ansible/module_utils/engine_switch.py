@@ -67,6 +67,7 @@ class Gate:
             "previous": before if promoted else self.store.link("previous"),
             "started": started,
             "reasons": self.reasons,
+            "drifted": started and before == self.release.id,
             "ready_seconds": self.watch.seconds if started else 0,
             "answer": answer.text,
             "seconds": answer.seconds,
@@ -85,7 +86,8 @@ class Gate:
                 found.update(answer=answer.text, seconds=answer.seconds, usage=answer.usage)
             except GateError as error:
                 self.reasons.append(str(error))
-        return dict(found, changed=bool(self.reasons))
+        drifted = bool(self.reasons) and self.store.link("current") == self.release.id
+        return dict(found, drifted=drifted, changed=bool(self.reasons))
 
     def record(self, error: GateError) -> None:
         """Keep why this release failed, and its log, beside it."""

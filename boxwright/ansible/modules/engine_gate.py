@@ -42,8 +42,8 @@ RETURN = r"""
 results:
   type: list
   description:
-    - "For each deployment: name, release, previous, started, reasons, ready_seconds, answer, seconds,
-      usage, drafts."
+    - "For each deployment: name, release, previous, started, reasons, drifted (it served before, and not as it
+      was written), ready_seconds, answer, seconds, usage, drafts."
 removed: {type: list, description: "Deployments that were stopped and removed."}
 failures:
   type: list
@@ -149,7 +149,7 @@ def bring(module: AnsibleModule) -> None:
         module.fail_json(
             msg="\n\n".join(said), failures=failures, results=results, removed=removed, changed=changed
         )
-    module.exit_json(changed=changed, results=results, removed=removed, said=_said(results, removed))
+    module.exit_json(changed=changed, results=results, removed=removed, said=_said(results, removed, check))
 
 
 def _refuse_bad_pattern(module: AnsibleModule, plan: Dict[str, Any]) -> None:
@@ -163,12 +163,17 @@ def _refuse_bad_pattern(module: AnsibleModule, plan: Dict[str, Any]) -> None:
         )
 
 
-def _said(results: List[Dict[str, Any]], removed: List[str]) -> str:
+def _said(results: List[Dict[str, Any]], removed: List[str], check: bool) -> str:
+    """What was (or would be) done. A release that served before is started anew for a reason that is told."""
     said = ["%s removed" % name for name in removed]
     for result in results:
-        if result["reasons"]:
-            served = " serves release %s" % result["release"] if result.get("release") else ""
-            said.append(result["name"] + served)
+        if not result["reasons"]:
+            continue
+        name, release = result["name"], result.get("release")
+        verb = "would serve" if check else "serves"
+        served = "%s %s release %s" % (name, verb, release) if release else "%s would be started" % name
+        why = " again, for %s" % "; ".join(result["reasons"]) if result.get("drifted") else ""
+        said.append(served + why)
     return ", ".join(said)
 
 

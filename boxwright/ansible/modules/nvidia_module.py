@@ -181,13 +181,15 @@ class KernelModule:
         )
 
     def agree(self) -> None:
-        """The libraries that programs load fit the loaded module, or the two versions that do not.
+        """The libraries that programs load fit the loaded module, or the two versions. Raises ModuleError.
 
         The package's version does not tell: another installer may have put its libraries before them.
         """
         if self.state.loaded is None or (self.check and self.done):
             return
         answer = card_answer.ask(["index"], ROOT)
+        if answer.outcome == "hung":
+            raise ModuleError("the cards do not answer: %s" % answer.why)
         if answer.outcome == "mismatch":
             self.reboot_needed = "%s (%s)" % (answer.why, MISMATCH)
 

@@ -1,7 +1,7 @@
 import os
 
 import pytest
-from ansible.module_utils import kernel_module
+from ansible.module_utils import card_answer, kernel_module
 from ansible.module_utils.command import Result
 from host_doubles import World
 
@@ -126,6 +126,13 @@ def test_libraries_of_another_version_than_module_and_package_need_a_reboot(host
     assert host.call(check=True)["reboot_needed"] == result["reboot_needed"]
     host.set(libraries=None)
     assert host.call()["reboot_needed"] == ""
+
+
+def test_a_wedged_card_ends_it_at_once(host, tmp_path, monkeypatch):
+    host.call()
+    (tmp_path / "bin/nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(card_answer, "TIMEOUT_S", 0.5)
+    assert "a card or its driver hangs" in host.call()["msg"]
 
 
 def test_dkms_builds_what_it_owes(host):

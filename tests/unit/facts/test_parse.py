@@ -116,6 +116,15 @@ def test_a_card_that_fell_off_the_bus_is_lost(virgin):
     assert "Unknown Error" in (found.driver.problem or "")
 
 
+def test_the_only_card_that_fell_off_the_bus_is_lost(virgin):
+    raw = with_driver(virgin, cards=1, answering=0)
+    bus = raw["pci"][0]["bus"]
+    raw["commands"]["cards"] = said(
+        15, f"Unable to determine the device handle for GPU0: {bus}: Unknown Error\n"
+    )
+    assert [(card.index, card.lost) for card in parse(raw).cards] == [(0, True)]
+
+
 def _absent(raw: dict[str, Any]) -> None:
     raw.update(nouveau=False, pci=[dict(raw["pci"][0], driver="")])
 
