@@ -42,8 +42,8 @@ RETURN = r"""
 results:
   type: list
   description:
-    - "For each deployment: name, release, previous, started, reasons, drifted (it served before, and not as it
-      was written), ready_seconds, answer, seconds, usage, drafts."
+    - "For each deployment: name, release, previous, started, reasons, drifted (it has served before, and not
+      been left as it was), ready_seconds, answer, seconds, usage, drafts."
 removed: {type: list, description: "Deployments that were stopped and removed."}
 failures:
   type: list
