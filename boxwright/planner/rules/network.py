@@ -78,9 +78,10 @@ def port_taken(case: Case) -> Note | None:
 
 
 def _is_ours(case: Case, container: str | None) -> bool:
-    return container is not None and any(
-        container.startswith(container_name(one.name)) for one in case.host.box.deployments
-    )
+    """Whether it is of a deployment of this box: one that is declared, or one that is not any more and goes."""
+    host = case.host
+    names = {one.name for one in host.box.deployments} | {one.deployment for one in host.facts.releases}
+    return container in {container_name(name) for name in names}
 
 
 @gate("address-not-on-host", source="https://docs.docker.com/engine/network/port-publishing/")
