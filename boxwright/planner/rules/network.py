@@ -78,7 +78,7 @@ def port_taken(case: Case) -> Note | None:
 
 
 def _is_ours(case: Case, container: str | None) -> bool:
-    """Whether it is of a deployment of this box: one that is declared, or one that is not any more and goes."""
+    """Whether it is of a deployment of this box: a declared one, or one that goes because it is not."""
     host = case.host
     names = {one.name for one in host.box.deployments} | {one.deployment for one in host.facts.releases}
     return container in {container_name(name) for name in names}
