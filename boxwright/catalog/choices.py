@@ -19,7 +19,7 @@ class Choices:
 
     images: in the order in which they are tried. speculative: (method, tokens; None for the drafter's own).
     trials: models that are compared only when asked for. size_classes: bounds in 10^9 parameters. doubtful:
-    ids of advice. context, concurrency, sequence: the wish of who says none, in tokens and sequences.
+    ids of advice. fast_enough: tokens a second at the low end of a range. context, concurrency, sequence: the wish of who says none, in tokens and sequences.
     """
 
     images: tuple[str, ...]
@@ -28,6 +28,7 @@ class Choices:
     trials: frozenset[str]
     size_classes: tuple[float, ...]
     doubtful: frozenset[str]
+    fast_enough: float
     context: int
     concurrency: int
     sequence: int
@@ -77,6 +78,7 @@ def load() -> Choices:
         trials=frozenset(data["trials"]),
         size_classes=tuple(float(bound) for bound in data["size_classes"]),
         doubtful=frozenset(data["doubtful"]),
+        fast_enough=float(data["fast_enough"]),
         context=data["wish"]["context"],
         concurrency=data["wish"]["concurrency"],
         sequence=data["wish"]["sequence"],

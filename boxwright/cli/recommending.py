@@ -122,7 +122,12 @@ def draw(name: str, found: Recommendation, *, everything: bool, of_a_model: int)
         right=(3, 5, 6, 7),
     )
     say()
-    say(wrapped("Order: " + ", then ".join(RULE) + ". tokens/s: decoding, one sequence."))
+    say(
+        wrapped(
+            f"Order: {', then '.join(RULE)}. tokens/s: decoding one sequence of {wanted.context:,} tokens, or "
+            "of the model's context where that is shorter."
+        )
+    )
     more = len(found.choices) - len(shown)
     words = [f"{more} more work (--all-choices)"] if more else []
     words += [f"{count} refused by {gate}" for gate, count in sorted(found.dropped.items())]

@@ -19,6 +19,7 @@ from boxwright.spec.box import Deployment, ModelRef
 RULE = {
     "holds what is wanted": "holds more",
     "larger model": "larger",
+    "fast enough": "fast enough",
     "more bits a weight": "more bits",
     "faster": "faster",
     "longer context": "longer",
@@ -32,7 +33,7 @@ class Choice:
 
     deployment: as it would be declared. fits: yes; less or little of what was wanted; perhaps: it may not
     start. context: tokens that one sequence surely has. sequences: of the wish's length that surely stay
-    in the cache at once.
+    in the cache at once. decode: with the wanted context, or its own if that is shorter, full. quick: even the low end of the range is fast enough.
     """
 
     deployment: Deployment
@@ -42,6 +43,7 @@ class Choice:
     sequences: int
     size_class: int
     decode: Range | None
+    quick: bool
 
     @property
     def case(self) -> Case:
@@ -57,7 +59,8 @@ class Choice:
     def rank(self) -> tuple[float, ...]:
         """Smaller is better: the rule, criterion by criterion."""
         expected = float(f"{sqrt(self.decode.low * self.decode.high):.1e}") if self.decode else 0.0
-        return (FITS.index(self.fits), -self.size_class, -self.bits, -expected, -self.context)
+        slow = not self.quick
+        return (FITS.index(self.fits), -self.size_class, slow, -self.bits, -expected, -self.context)
 
 
 @dataclass(frozen=True)

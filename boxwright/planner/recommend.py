@@ -5,9 +5,11 @@ The rule, one after the other:
   1. what surely holds all that is wanted, then what holds a quarter of the context or more, then what holds
      less, then what may not start;
   2. the larger model, by size class (data/choices.yml);
-  3. more bits a weight;
-  4. faster decoding of one sequence, by the geometric mean of the expected range, to two digits;
-  5. the longer context.
+  3. what is fast enough even at the low end of the expected range (data/choices.yml);
+  4. more bits a weight;
+  5. faster decoding of one sequence, when the wanted context is full, by the geometric mean of the expected range, to two
+     digits;
+  6. the longer context.
 """
 
 from __future__ import annotations
@@ -121,6 +123,7 @@ def _try(
     if made.gates or case.ledger is None or case.architecture is None:
         return Miss(case.deployment, made.gates, case.ledger.short if case.ledger else 0)
     told = speed_of(case)
+    decode = told.at(wish.context) if told else None
     return Choice(
         deployment=replace(case.deployment, context=context or "auto"),
         plan=made,
@@ -128,7 +131,8 @@ def _try(
         context=context,
         sequences=_resident(made, wish),
         size_class=choices.size_class(case.architecture),
-        decode=told.decode if told else None,
+        decode=decode,
+        quick=decode is not None and decode.low >= choices.fast_enough,
     )
 
 

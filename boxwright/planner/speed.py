@@ -31,6 +31,10 @@ class Speed:
     ceiling: float
     contexts: tuple[tuple[int, Range], ...] = ()
 
+    def at(self, tokens: int) -> Range:
+        """Decoding at the longest of the told contexts that is no longer than so many tokens."""
+        return next((told for length, told in reversed(self.contexts) if length <= tokens), self.decode)
+
 
 def estimate(
     model: ModelSource,

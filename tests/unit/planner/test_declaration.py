@@ -51,7 +51,7 @@ def gates(file: HostFile, facts: HostFacts, place: Path) -> list[str]:
         (["rtx5090"] * 2, LOADED, {"box_gpus": {"model": "rtx5090", "count": 2}},
          {"model": "qwen3.8-27b-fp8", "tensor_parallel": 2, "context": 262144}),
         (["rtx3090"] * 2, "570.195.03", {"nvidia_driver_branch": "595"},
-         {"model": "qwen3.8-27b-fp8", "tensor_parallel": 2}),
+         {"model": "qwen3.8-27b-int4", "tensor_parallel": 2}),
         (["rtx4090"] * 2, None, {"box_gpus": {"model": "rtx4090", "count": 2}}, {"tensor_parallel": 2}),
         (["rtx5090", "rtx3090"], LOADED,
          {"box_gpus": [{"model": "rtx5090", "count": 1}, {"model": "rtx3090", "count": 1}]},

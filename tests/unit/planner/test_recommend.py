@@ -43,8 +43,13 @@ def found(*cards: tuple[str, int], family: str = "", **wish: object) -> Recommen
     [
         (("rtx5090", 1), {"model": "qwen3.8-27b-int4", "kv_cache": "fp8"}, 98304),
         (("rtx5090", 2), {"model": "qwen3.8-27b-fp8", "kv_cache": "fp8", "tensor_parallel": 2}, 262144),
-        (("rtx3090", 2), {"model": "qwen3.8-27b-fp8", "tensor_parallel": 2}, 131072),
-        (("rtx4090", 2), {"model": "qwen3.8-27b-fp8", "tensor_parallel": 2}, 131072),
+        # Field report 003's own choice: 16-bit drafts slow down with a long cache, 8-bit weights are slow at once.
+        (
+            ("rtx3090", 2),
+            {"model": "qwen3.8-27b-int4", "kv_cache": "fp8", "speculative": {"method": "mtp", "tokens": 3}},
+            262144,
+        ),
+        (("rtx4090", 2), {"model": "qwen3.8-27b-int4", "kv_cache": "fp8", "tensor_parallel": 2}, 262144),
         (("rtx3090", 1), {"model": "qwen3-14b-awq", "kv_cache": "fp8"}, 40960),
         (("a100-80gb", 8), {"model": "qwen3.8-27b"}, 262144),
         (("l4", 1), {"model": "qwen3-14b-awq"}, 40960),
@@ -73,9 +78,11 @@ def test_order_is_the_rule(cards: tuple[str, int]) -> None:
     for choice in made.choices:
         architecture = choice.case.architecture
         assert architecture is not None
-        assert choice.rank[:3] == (
+        assert choice.decode is not None
+        assert choice.rank[:4] == (
             FITS.index(choice.fits),
             -CHOICES.size_class(architecture),
+            choice.decode.low < CHOICES.fast_enough,
             -choice.case.model.quantization.bits,
         )
         enough = choice.context >= made.wish.context and choice.sequences >= made.wish.concurrency
@@ -136,6 +143,8 @@ def test_why_names_the_first_criterion_that_differs() -> None:
             assert reason == "holds more"
         elif choice.size_class != after.size_class:
             assert (reason, choice.size_class > after.size_class) == ("larger", True)
+        elif choice.quick != after.quick:
+            assert (reason, choice.quick) == ("fast enough", True)
         elif choice.bits != after.bits:
             assert (reason, choice.bits > after.bits) == ("more bits", True)
         else:
