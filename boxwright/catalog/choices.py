@@ -19,7 +19,8 @@ class Choices:
 
     images: in the order in which they are tried. speculative: (method, tokens; None for the drafter's own).
     trials: models that are compared only when asked for. size_classes: bounds in 10^9 parameters. doubtful:
-    ids of advice. fast_enough: tokens a second at the low end of a range. context, concurrency, sequence: the wish of who says none, in tokens and sequences.
+    ids of advice. fast_enough: tokens a second at the low end of a range.
+    context, concurrency, sequence: the wish of who says none, in tokens and sequences.
     """
 
     images: tuple[str, ...]

@@ -124,8 +124,8 @@ def draw(name: str, found: Recommendation, *, everything: bool, of_a_model: int)
     say()
     say(
         wrapped(
-            f"Order: {', then '.join(RULE)}. tokens/s: decoding one sequence of {wanted.context:,} tokens, or "
-            "of the model's context where that is shorter."
+            f"Order: {', then '.join(RULE)}. tokens/s: decoding one sequence of {wanted.context:,} tokens, "
+            "or of the model's context where that is shorter."
         )
     )
     more = len(found.choices) - len(shown)

@@ -33,7 +33,8 @@ class Choice:
 
     deployment: as it would be declared. fits: yes; less or little of what was wanted; perhaps: it may not
     start. context: tokens that one sequence surely has. sequences: of the wish's length that surely stay
-    in the cache at once. decode: with the wanted context, or its own if that is shorter, full. quick: even the low end of the range is fast enough.
+    in the cache at once. decode: with the wanted context, or its own if that is shorter, full.
+    quick: even the low end of the range is fast enough.
     """
 
     deployment: Deployment

@@ -7,8 +7,8 @@ The rule, one after the other:
   2. the larger model, by size class (data/choices.yml);
   3. what is fast enough even at the low end of the expected range (data/choices.yml);
   4. more bits a weight;
-  5. faster decoding of one sequence, when the wanted context is full, by the geometric mean of the expected range, to two
-     digits;
+  5. faster decoding of one sequence, when the wanted context is full, by the geometric mean of the expected
+     range, to two digits;
   6. the longer context.
 """
 

@@ -98,9 +98,9 @@ def drafter_needs_newer(case: Case) -> Note | None:
 
 @advice("drafter-with-8-bit-cache", source="https://github.com/syv-ai/qwen38-27b-rtx3090/issues/153")
 def with_8_bit_cache(case: Case) -> Note | None:
-    """A block-diffusion drafter looks both ways; on Ampere only FLASH_ATTN surely does that, with 16 bits.
+    """A block-diffusion drafter looks both ways; on Ampere only FLASH_ATTN surely does, with 16 bits.
 
-    FLASH_ATTN reads an 8-bit cache from Hopper on and TRITON_ATTN from Ada on, which leaves FLASHINFER: people
+    """A block-diffusion drafter looks both ways; on Ampere only FLASH_ATTN does, with a 16-bit cache.
     with RTX 3090 report that it does not start, or that it drafts at 60 % of the speed
     (noonghunna/club-3090). On Ada and Blackwell FLASHINFER does it (vllm-project/vllm#43081).
     """
@@ -114,7 +114,8 @@ def with_8_bit_cache(case: Case) -> Note | None:
     ):
         return None
     return note(
-        f"DFlash2 with an 8-bit KV cache on {case.cards[0].title} may not start, or draft at 60 % of the speed",
+        f"DFlash2 with an 8-bit KV cache on {case.cards[0].title} may not start, or drafts at 60 % of "
+        "the speed",
         "kv_cache: bf16 (FLASH_ATTN is picked)",
         "speculative: {method: mtp, tokens: 3} with kv_cache: fp8",
         at="kv_cache",

@@ -43,7 +43,7 @@ def found(*cards: tuple[str, int], family: str = "", **wish: object) -> Recommen
     [
         (("rtx5090", 1), {"model": "qwen3.8-27b-int4", "kv_cache": "fp8"}, 98304),
         (("rtx5090", 2), {"model": "qwen3.8-27b-fp8", "kv_cache": "fp8", "tensor_parallel": 2}, 262144),
-        # Field report 003's own choice: 16-bit drafts slow down with a long cache, 8-bit weights are slow at once.
+        # Field report 003's own choice: 16-bit drafts slow down with a long cache, 8-bit weights at once.
         (
             ("rtx3090", 2),
             {"model": "qwen3.8-27b-int4", "kv_cache": "fp8", "speculative": {"method": "mtp", "tokens": 3}},
