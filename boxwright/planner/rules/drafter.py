@@ -100,8 +100,8 @@ def drafter_needs_newer(case: Case) -> Note | None:
 def with_8_bit_cache(case: Case) -> Note | None:
     """A block-diffusion drafter looks both ways; on Ampere only FLASH_ATTN surely does, with 16 bits.
 
-    """A block-diffusion drafter looks both ways; on Ampere only FLASH_ATTN does, with a 16-bit cache.
-    with RTX 3090 report that it does not start, or that it drafts at 60 % of the speed
+    FLASH_ATTN reads an 8-bit cache from Hopper on and TRITON_ATTN from Ada on, which leaves FLASHINFER: with
+    RTX 3090 people report that it does not start, or that it drafts at 60 % of the speed
     (noonghunna/club-3090). On Ada and Blackwell FLASHINFER does it (vllm-project/vllm#43081).
     """
     settings = case.settings
