@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import textwrap
 from collections.abc import Callable, Mapping
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any
 
 from boxwright import catalog
 from boxwright.catalog import compact, history, images, reading
-from boxwright.cli.console import say, say_aside, show_json, table
+from boxwright.cli.console import WIDTH, say, say_aside, show_json, table
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.releases import sglang, vllm
 from boxwright.releases.archive import Archive
@@ -131,9 +132,8 @@ def _published(engine: str, release: str) -> Archive:
     file = RemoteFile(web, chosen.url, chosen.filename)
     if file.body is not None:
         return Archive(chosen.filename, BytesIO(file.body))
-    if chosen.is_wheel:
-        return Archive(chosen.filename, file)  # type: ignore[arg-type]
-    return Archive(chosen.filename, BytesIO(file.read()))
+    # Buffered: a raw file may give less than it is asked for, at the end of each part.
+    return Archive(chosen.filename, BufferedReader(file))
 
 
 def show(
@@ -170,20 +170,23 @@ def show(
     if not before:
         return
     say()
-    quiet = [one for one in changes if one.kind == "aliases"]
-    rows = [_row(one) for one in changes if one.kind != "aliases"]
+    say(f"changed since {before}" if changes else f"nothing changed since {before}")
+    options = [one for one in changes if one.part == "options"]
+    rows = [_row(one) for one in options if one.kind != "aliases"]
     if rows:
-        say(f"changed since {before}")
-        table(["what", "name", "change", "before", "now"], rows)
-    else:
-        say(f"nothing changed since {before}")
-    if quiet:
-        say(f"  and {len(quiet)} options have other short or opposite names")
+        table(["option", "change", "before", "now"], rows)
+    if len(rows) < len(options):
+        say(f"and {len(options) - len(rows)} options have other short or opposite names")
+    for part in dict.fromkeys(one.part for one in changes if one.part != "options"):
+        for kind in ("added", "removed"):
+            names = [one.name for one in changes if (one.part, one.kind) == (part, kind)]
+            if names:
+                text = f"{part.replace('_', ' ')} {kind}: {', '.join(names)}"
+                say(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False))
 
 
 def _row(change: history.Change) -> list[str]:
-    what = {"options": "option"}.get(change.part, change.part.replace("_", " ").removesuffix("s"))
-    return [what, change.name, change.kind, _cell(change.before, change), _cell(change.after, change)]
+    return [change.name, change.kind, _cell(change.before, change), _cell(change.after, change)]
 
 
 def _cell(value: Any, change: history.Change) -> str:
