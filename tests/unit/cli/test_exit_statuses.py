@@ -111,6 +111,12 @@ STATUSES = [
     (BAD_INPUT, ["test", "--level", "nope"]),
     (BAD_INPUT, ["test", "--name"]),
     (BAD_INPUT, ["test", "--bogus"]),
+    (BAD_INPUT, ["doctor"]),
+    (BAD_INPUT, ["doctor", "--host", "nope"]),
+    (BAD_INPUT, ["doctor", "--log", "/nowhere"]),
+    (BAD_INPUT, ["recommend", "--host", "nope"]),
+    (BAD_INPUT, ["init", "--host="]),
+    (BAD_INPUT, ["catalog.vllm", "--release", "nope"]),
     (BAD_INPUT, ["lab.up", "--hosts", "many"]),
     (BAD_INPUT, ["lab.nope"]),
 ]
