@@ -126,7 +126,7 @@ def _published(engine: str, release: str) -> Archive:
                 "name the file: --package FILE",
             ),
         )
-    found = packages(engine, body, headers.get("Content-Type", ""), address)
+    found = packages(engine, body, headers.get("content-type", ""), address)
     chosen = choose(engine, release, found)
     say_aside(f"reading {chosen.filename}" + (" (its makers have taken it back)" if chosen.yanked else ""))
     file = RemoteFile(web, chosen.url, chosen.filename)

@@ -12,6 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from email.message import Message
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -62,7 +63,7 @@ class Web:
         self._trust = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or None)
 
     def get(self, url: str, headers: Mapping[str, str], what: str) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of an answer. Raises UserError."""
+        """Status, headers (by their names in small letters) and body of an answer. Raises UserError."""
         plain, login, host = _without_login(url)
         if urlsplit(plain).scheme not in ("https", "http"):
             raise UserError(
@@ -76,10 +77,10 @@ class Web:
                 body = answer.read(MOST_BYTES + 1)
                 if len(body) > MOST_BYTES:
                     raise UserError(f"{what} is larger than {MOST_BYTES // 1024**2} MiB")
-                return answer.status, dict(answer.headers), body
+                return answer.status, _by_name(answer.headers), body
         except urllib.error.HTTPError as error:
             error.close()
-            return error.code, dict(error.headers), b""
+            return error.code, _by_name(error.headers), b""
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise UserError(
@@ -90,6 +91,11 @@ class Web:
                     "name the file itself: --package FILE",
                 ),
             ) from error
+
+
+def _by_name(headers: Message) -> dict[str, str]:
+    """Headers by their names in small letters: how a server spells a name is its own affair (RFC 9110, 5.1)."""
+    return {name.lower(): str(value) for name, value in headers.items()}
 
 
 def _without_login(url: str) -> tuple[str, str | None, str]:
@@ -124,7 +130,7 @@ class RemoteFile(io.RawIOBase):
         self.received = len(body)
         if status not in (200, 206):
             raise UserError(f"{name} cannot be read: the package index answered HTTP {status}")
-        total = headers.get("Content-Range", "").rpartition("/")[2] if self.ranged else ""
+        total = headers.get("content-range", "").rpartition("/")[2] if self.ranged else ""
         if self.ranged and not (total.isascii() and total.isdigit()):
             raise UserError(f"{name} cannot be read: the package index did not say how large it is")
         self.size = int(total) if total else len(body)

@@ -32,6 +32,7 @@ class Index:
         self.requests: list[tuple[str, str | None]] = []
         self.html = False
         self.ranges = True
+        self.small_letters = False
         self.status = 200
         self.login: str | None = None
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -83,7 +84,7 @@ class Index:
                     "Content-Length": str(len(body)),
                     **(head or {}),
                 }.items():
-                    self.send_header(name, value)
+                    self.send_header(name.lower() if index.small_letters else name, value)
                 self.end_headers()
                 self.wfile.write(body)
 

@@ -122,6 +122,13 @@ def test_a_file_that_lies_across_many_parts_is_read_whole(published, data, capsy
     assert len(published.requests) > 20
 
 
+@pytest.mark.parametrize("html", [True, False])
+def test_a_server_may_write_the_names_of_its_headers_in_small_letters(published, data, capsys, html):
+    published.small_letters, published.html = True, html
+    assert run(capsys)["written"]
+    assert all(asked for path, asked in published.requests if path.startswith("/files/"))
+
+
 def test_a_second_run_changes_nothing(published, data, capsys):
     run(capsys)
     first = (data / "vllm.json").stat().st_mtime_ns, (data / "vllm.json").read_bytes()
