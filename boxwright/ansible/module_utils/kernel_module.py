@@ -6,6 +6,7 @@ import os
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
+from ansible.module_utils import linux_texts
 from ansible.module_utils.command import Result, read, run
 
 #: Modules of the driver that hold one another, in the order in which they can be taken out.
@@ -24,6 +25,7 @@ class Build(NamedTuple):
 class State(NamedTuple):
     """What is there. on_disk: version of the module that the kernel would load, loaded: of the one in it.
 
+    flavor_on_disk, flavor: `open` or `proprietary`, of the same two; None where they do not tell.
     headers: whether modules can be built for the running kernel. next_kernel: the one that boots next.
     """
 
@@ -35,6 +37,16 @@ class State(NamedTuple):
     loaded: Optional[str]
     uvm: bool
     nouveau: bool
+    flavor_on_disk: Optional[str] = None
+    flavor: Optional[str] = None
+
+    @property
+    def other_flavor(self) -> bool:
+        """Whether the loaded module is of the other flavor than the one on the disk.
+
+        Both come in the same version, and only the open one brings up a Blackwell card.
+        """
+        return None not in (self.flavor, self.flavor_on_disk) and self.flavor != self.flavor_on_disk
 
 
 def parse_dkms(text: str) -> List[Build]:
@@ -72,6 +84,7 @@ def read_state(root: str = "") -> State:
         else []
     )
     info = run(["modinfo", "-F", "version", "nvidia"])
+    license_text = run(["modinfo", "-F", "license", "nvidia"])
     loaded = read("%s/sys/module/nvidia/version" % root)
     return State(
         kernel=kernel,
@@ -82,6 +95,8 @@ def read_state(root: str = "") -> State:
         loaded=loaded.strip() if loaded else None,
         uvm=os.path.isdir("%s/sys/module/nvidia_uvm" % root),
         nouveau=os.path.isdir("%s/sys/module/nouveau" % root),
+        flavor_on_disk=linux_texts.module_flavor(license_text.stdout) if license_text.rc == 0 else None,
+        flavor=linux_texts.loaded_driver(read("%s/proc/driver/nvidia/version" % root) or "")[1],
     )
 
 

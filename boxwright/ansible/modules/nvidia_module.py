@@ -15,8 +15,8 @@ short_description: The NVIDIA kernel module, loaded in the version of the instal
 description:
   - Keeps nouveau off (rebuilding the initramfs only when that changes), builds what DKMS still owes, loads
     C(nvidia) and C(nvidia-uvm) now and at boot, and keeps nvidia-persistenced running.
-  - Where the loaded module is of another version than the packages, it is exchanged if nothing uses it;
-    otherwise C(reboot_needed) says why the host has to be rebooted. This module never reboots.
+  - Where the loaded module is of another version or flavor (open, proprietary) than the packages', it is
+    exchanged if nothing uses it; otherwise C(reboot_needed) says why the host has to be rebooted. This module never reboots.
   - Then asks the libraries, through nvidia-smi, whether they fit the loaded module.
 options:
   state:
@@ -41,6 +41,8 @@ PENDING = "/var/lib/boxwright/initramfs-pending"
 DAEMON = "nvidia-persistenced.service"
 #: What a host does while libraries and loaded module are of two versions.
 MISMATCH = 'nvidia-smi and new containers fail with "Driver/library version mismatch"'
+#: What it does while they are of one version, and the module of the flavor that is declared no more.
+ONE_VERSION = "the cards are driven by it until then"
 
 
 class ModuleError(Exception):
@@ -132,7 +134,7 @@ class KernelModule:
     def load(self) -> None:
         """The module of the packages' version in the kernel, or the reason why that takes a reboot."""
         state, version = self.state, self.version
-        if state.loaded is not None and state.loaded != version and version:
+        if state.loaded is not None and version and (state.loaded != version or state.other_flavor):
             self.exchange()
         elif state.loaded is None and state.nouveau:
             gone = self.act("take nouveau out of the kernel", ["modprobe", "-r", "nouveau"])
@@ -160,9 +162,12 @@ class KernelModule:
             self.reboot_needed = "module %s is loaded, %s is installed" % (self.state.loaded, self.version)
 
     def exchange(self) -> None:
-        """Another version is loaded: take it out and load the installed one, if nothing uses the cards."""
+        """Another module is loaded: take it out and load the installed one, if nothing uses the cards."""
         state = self.state
-        self.done.append("exchange module %s for %s" % (state.loaded, self.version))
+        loaded, installed = state.loaded or "", self.version
+        if state.other_flavor:
+            loaded, installed = "%s (%s)" % (loaded, state.flavor), "%s (%s)" % (installed, state.flavor_on_disk)
+        self.done.append("exchange module %s for %s" % (loaded, installed))
         if self.check:
             return
         was_running = self.stop_daemon()
@@ -173,10 +178,11 @@ class KernelModule:
         if was_running:
             run(["systemctl", "start", DAEMON], timeout=120)
         self.done.pop()
+        meanwhile = MISMATCH if state.loaded != self.version else ONE_VERSION
         self.reboot_needed = "module %s is loaded and in use, %s is installed (%s): %s" % (
-            state.loaded,
-            self.version,
-            MISMATCH,
+            loaded,
+            installed,
+            meanwhile,
             left,
         )
 

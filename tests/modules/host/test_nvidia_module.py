@@ -18,6 +18,7 @@ def host(root, tmp_path, monkeypatch, module):
         "kernel",
         root=str(root),
         on_disk=VERSION,
+        flavor="open",
         in_use=[],
         initramfs=0,
         dkms=f"nvidia/{VERSION}, {KERNEL}, x86_64: installed\n",
@@ -113,6 +114,37 @@ def test_another_version_in_use_needs_a_reboot_and_nothing_is_stopped(host):
     assert "module 570.195.03 is loaded and in use, 580.105.08 is installed" in result["reboot_needed"]
     assert host.loaded() == ["nvidia", "nvidia_uvm"]
     assert host["daemon"]["active"] == "active"
+    assert not host.call()["changed"]
+
+
+def test_the_other_flavor_of_the_same_version_is_exchanged(host):
+    # https://github.com/NVIDIA/open-gpu-kernel-modules/issues/872: with it a Blackwell card is not found.
+    host.set(flavor="proprietary")
+    host.call()
+    host.set(flavor="open")
+    assert host.call(check=True)["changed"]
+    result = host.call()
+    assert f"exchange module {VERSION} (proprietary) for {VERSION} (open)" in result["done"]
+    assert result["reboot_needed"] == ""
+    assert host.calls("modprobe")[-2:] == [["nvidia"], ["nvidia-uvm"]]
+    assert not host.call()["changed"]
+
+
+def test_the_other_flavor_in_use_needs_a_reboot(host):
+    host.set(flavor="proprietary")
+    host.call()
+    host.set(flavor="open", in_use=["nvidia_uvm"])
+    result = host.call()
+    said = f"module {VERSION} (proprietary) is loaded and in use, {VERSION} (open) is installed"
+    assert result["reboot_needed"].startswith(said)
+    assert "mismatch" not in result["reboot_needed"]
+    assert not result["changed"]
+
+
+def test_a_kernel_that_does_not_tell_its_flavor_is_left(host, root):
+    host.call()
+    (root / "proc/driver/nvidia/version").unlink()
+    host.set(flavor="proprietary")
     assert not host.call()["changed"]
 
 

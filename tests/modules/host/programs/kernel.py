@@ -1,21 +1,28 @@
 """modprobe, modinfo, dkms, systemctl and nvidia-smi over a world in small.
 
-World: {root, on_disk, in_use, refuses, dkms, daemon, initramfs, libraries}. Loaded modules are directories of
-root/sys/module. daemon: {load, enabled, active}. libraries: their version, if not that of the loaded module.
+World: {root, on_disk, flavor, in_use, refuses, dkms, daemon, initramfs, libraries}. Loaded modules are directories of
+root/sys/module. flavor: of the module on the disk. daemon: {load, enabled, active}. libraries: their version, if not that of the loaded module.
 """
 
 import shutil
 from pathlib import Path
 
 NAMES = ["modprobe", "modinfo", "dkms", "systemctl", "update-initramfs", "nvidia-smi"]
+LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}
+#: /proc/driver/nvidia/version, as the two flavors write it.
+BANNERS = {
+    "open": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build  (root@host)\n",
+    "proprietary": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Fri Sep 12 20:45:03 UTC 2025\n",
+}
 DEPENDS = {"nvidia_uvm": ["nvidia"], "nvidia_drm": ["nvidia"]}
 
 
 def run(name, words, world):
     if name == "modinfo":
-        return (
-            (0, world["on_disk"] + "\n", "") if world["on_disk"] else (1, "", "modinfo: ERROR: not found\n")
-        )
+        if not world["on_disk"]:
+            return 1, "", "modinfo: ERROR: not found\n"
+        told = {"version": world["on_disk"], "license": LICENSES[world["flavor"]]}
+        return 0, told[words[1]] + "\n", ""
     if name == "modprobe":
         return modprobe(words, world)
     if name == "dkms":
@@ -49,6 +56,9 @@ def modprobe(words, world):
         module = loaded(world, words[0].replace("-", "_"))
         module.mkdir(parents=True, exist_ok=True)
         (module / "version").write_text(world["on_disk"] + "\n")
+        banner = Path(world["root"], "proc/driver/nvidia/version")
+        banner.parent.mkdir(parents=True, exist_ok=True)
+        banner.write_text(BANNERS[world["flavor"]] % world["on_disk"])
         return 0, "", ""
     module = words[1]
     busy = module in world["in_use"] or any(
