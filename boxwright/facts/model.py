@@ -142,6 +142,11 @@ class Driver:
         """The leading number of the version: 580 of 580.105.08."""
         return leading_number(self.version or "")
 
+    @property
+    def built_here(self) -> bool:
+        """Whether DKMS has built its module on this host, as it does for NVIDIA's packages."""
+        return any(line.startswith("nvidia") and ": installed" in line for line in self.dkms.splitlines())
+
 
 @dataclass(frozen=True)
 class Image:

@@ -39,6 +39,11 @@ def changes(host: Host) -> Iterator[Change]:
     yield from _toolkit(host)
 
 
+def replaces(host: Host) -> bool:
+    """Whether another driver, or other kernel modules, would come onto the host."""
+    return any(change.subject in ("driver", "kernel modules") for change in changes(host))
+
+
 def _version(host: Host) -> Iterator[Change]:
     declared, driver = host.box.driver, host.facts.driver
     wanted = (declared.version or declared.branch).split("-")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from boxwright.planner.case import Case, Host
+from boxwright.planner.changes import driver as driver_changes
 from boxwright.planner.rules.registry import Note, host_advice, host_gate, note
 
 #: The lowest branch that the roles install: the first that supports CUDA 12.8.
@@ -98,7 +99,8 @@ def card_does_not_answer(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
     """A card on the bus that the loaded driver does not list has fallen off, or was never initialised.
 
     One of several: power, a riser, heat (Xid 79). All of them, on new boards: Resizable BAR and Above 4G
-    Decoding.
+    Decoding. Or the driver does not know the card: an older branch, or proprietary modules on Blackwell;
+    where another driver is declared, it comes first, and the cards are asked again after it.
     """
     driver = host.facts.driver
     used = {index for case in cases for index in case.indices}
@@ -108,6 +110,7 @@ def card_does_not_answer(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
             "reboot the host",
             "enable Resizable BAR and Above 4G Decoding in the firmware",
             at="nvidia_driver_branch",
+            soft=driver_changes.replaces(host),
         )
     for card in host.cards:
         if card.card.lost and card.index in used:
@@ -144,18 +147,24 @@ def secure_boot(host: Host, cases: Sequence[Case]) -> Note | None:
     """With Secure Boot the firmware loads only modules that are signed with a key it knows.
 
     Modules built on the host are not: the driver would be gone after the next reboot, and nouveau with it.
+    One that is loaded shows that its key is known only where it was built here too: the distribution's own
+    modules (linux-modules-nvidia-…) are signed by the distribution.
     """
+    driver = host.facts.driver
+    works = driver.state == "loaded"
     if (
-        not host.facts.driver.secure_boot
+        not driver.secure_boot
         or not host.box.driver.manage
         or host.box.settings.get("nvidia_driver_secure_boot_enrolled") is True
-        or host.facts.driver.state == "loaded"
+        or (works and driver.built_here)
     ):
         return None
+    keep = ("nvidia_driver_manage: false (keeps the driver that is there, which was not built on the host)",)
     return note(
         "Secure Boot is on, and it refuses kernel modules that are built on the host",
         "switch Secure Boot off in the firmware",
         "enrol the host's module key (mokutil --import), then nvidia_driver_secure_boot_enrolled: true",
+        *(keep if works else ()),
         at="nvidia_driver_secure_boot_enrolled",
     )
 
