@@ -134,7 +134,9 @@ class Checker:
                 f"option {name}",
                 ways or guess or ("leave it out",),
             )
-        if self.table.releases.index(have[0]) > self.table.releases.index(self.release):
+        place = self.table.releases.index(self.release)
+        before = [one for one in have if self.table.releases.index(one) < place]
+        if not before:
             return OptionProblem(
                 "option-not-yet",
                 path,
@@ -142,11 +144,13 @@ class Checker:
                 (*ways, f"an image of {title} {have[0]} or newer", "leave it out"),
                 sure=self.exact,
             )
+        # An option may come back later, as a name of another one.
+        again = next((one for one in have if self.table.releases.index(one) > place), None)
         return OptionProblem(
             "option-removed",
             path,
-            f"{title} has no option {name} any more since the release after {have[-1]}; the image has "
-            f"{self.release}",
+            f"{title} has no option {name} any more since the release after {before[-1]}"
+            f"{f', and again from {again} on' if again else ''}; the image has {self.release}",
             ways or ("leave it out",),
             sure=self.exact,
         )

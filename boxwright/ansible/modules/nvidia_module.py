@@ -166,7 +166,10 @@ class KernelModule:
         state = self.state
         loaded, installed = state.loaded or "", self.version
         if state.other_flavor:
-            loaded, installed = "%s (%s)" % (loaded, state.flavor), "%s (%s)" % (installed, state.flavor_on_disk)
+            loaded, installed = (
+                "%s (%s)" % (loaded, state.flavor),
+                "%s (%s)" % (installed, state.flavor_on_disk),
+            )
         self.done.append("exchange module %s for %s" % (loaded, installed))
         if self.check:
             return

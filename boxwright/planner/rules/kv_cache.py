@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boxwright.engines import vllm
+from boxwright.engines.dialect import VLLM
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 
@@ -51,15 +52,24 @@ def fp8_with_flash_attn(case: Case) -> Note | None:
 
 @gate("fp8-kv-with-triton", source="https://github.com/vllm-project/vllm/issues/26431", engine="vllm")
 def fp8_with_triton(case: Case) -> Note | None:
-    """Triton's attention needs native 8-bit floats, which cards have from compute capability 8.9 on."""
-    least = _least(case)
-    if (
-        vllm.backend(case.deployment, case.command.env) != "TRITON_ATTN"
-        or not _eight_bits(case)
-        or least is None
-        or least >= (8, 9)
-    ):
+    """Triton's attention needs native 8-bit floats, which cards have from compute capability 8.9 on.
+
+    vLLM 0.11.0 picks it by itself for an 8-bit cache; later releases pick FLASHINFER.
+    """
+    least, release = _least(case), case.image.release or ""
+    named = vllm.backend(case.deployment, case.command.env)
+    picked = None if named else VLLM.notes["fp8_cache_backend"].get(release)
+    if (named or picked) != "TRITON_ATTN" or not _eight_bits(case) or least is None or least >= (8, 9):
         return None
+    if picked:
+        return note(
+            f"vLLM {release} picks TRITON_ATTN for an fp8 KV cache, and that cannot read it on "
+            f"{case.cards[0].title}",
+            "env: {VLLM_ATTENTION_BACKEND: FLASHINFER}",
+            "a newer image, which picks FLASHINFER by itself",
+            "kv_cache: bf16, with half the tokens",
+            at="kv_cache",
+        )
     return note(
         f"TRITON_ATTN cannot read an fp8 KV cache on {case.cards[0].title}",
         "leave attention-backend out: FLASHINFER is picked",
