@@ -94,7 +94,7 @@ class Web:
 
 
 def _by_name(headers: Message) -> dict[str, str]:
-    """Headers by their names in small letters: how a server spells a name is its own affair (RFC 9110, 5.1)."""
+    """Headers by their names in small letters: the case of a name means nothing (RFC 9110, 5.1)."""
     return {name.lower(): str(value) for name, value in headers.items()}
 
 

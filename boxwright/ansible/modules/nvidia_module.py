@@ -16,7 +16,8 @@ description:
   - Keeps nouveau off (rebuilding the initramfs only when that changes), builds what DKMS still owes, loads
     C(nvidia) and C(nvidia-uvm) now and at boot, and keeps nvidia-persistenced running.
   - Where the loaded module is of another version or flavor (open, proprietary) than the packages', it is
-    exchanged if nothing uses it; otherwise C(reboot_needed) says why the host has to be rebooted. This module never reboots.
+    exchanged if nothing uses it; otherwise C(reboot_needed) says why the host has to be rebooted. This module
+    never reboots.
   - Then asks the libraries, through nvidia-smi, whether they fit the loaded module.
 options:
   state:

@@ -1,7 +1,8 @@
 """modprobe, modinfo, dkms, systemctl and nvidia-smi over a world in small.
 
-World: {root, on_disk, flavor, in_use, refuses, dkms, daemon, initramfs, libraries}. Loaded modules are directories of
-root/sys/module. flavor: of the module on the disk. daemon: {load, enabled, active}. libraries: their version, if not that of the loaded module.
+World: {root, on_disk, flavor, in_use, refuses, dkms, daemon, initramfs, libraries}. Loaded modules are
+directories of root/sys/module. flavor: of the module on the disk. daemon: {load, enabled, active}.
+libraries: their version, if not that of the loaded module.
 """
 
 import shutil
