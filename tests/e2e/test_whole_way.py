@@ -151,17 +151,27 @@ def test_check_mode_reports_no_change(verb, box):
     assert state_of_engine(box) == before
 
 
+def test_the_doctor_finds_a_provisioned_box_well(verb, box):
+    ran = verb("doctor", "--host", "lab1", "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["verdict"] != "fatal"
+    assert [(one["name"], one["state"]) for one in ran.json["deployments"]] == [("smollm2", "serving")]
+
+
 def test_libraries_that_do_not_fit_the_module_are_told_and_what_runs_is_left(verb, box, over_lab):
     """As after an upgrade behind Boxwright's back: a container made anew would get no cards."""
     before = state_of_engine(box)
     box.do("lab-gpu", "fault", "mismatch")
     try:
         ran = verb("provision", "--host", "lab1", *over_lab("lab1", nvidia_driver_reboot=False))
+        diagnosed = verb("doctor", "--host", "lab1", "--json")
     finally:
         box.do("lab-gpu", "clear", "mismatch")
     assert ran.status == 1, ran.output
     assert re.search(r"Reboot needed: module 580\.105\.08 is loaded, the libraries are 580\.105 ", ran.output)
     assert "nvidia_driver_reboot: true" in ran.output
+    assert diagnosed.status == 1, diagnosed.output
+    assert diagnosed.json["causes"][0]["id"] == "driver-mismatch"
     assert state_of_engine(box) == before
 
 
