@@ -22,7 +22,8 @@ class ImageInfo:
 
     repository: without registry, tag and digest. engine: None for an image that the catalog does not know.
     release: `0.29.0`, None where the tag names none. cuda: None where unknown. problem: why there is no such
-    tag. moving: the tag is moved from image to image. compressed, unpacked: bytes, None where unknown.
+    tag, and nearest: tags that there are. moving: the tag is moved from image to image. compressed, unpacked:
+    bytes, None where unknown.
     """
 
     reference: str
@@ -36,8 +37,14 @@ class ImageInfo:
     minimum_capability: str | None = None
     moving: bool = False
     problem: str | None = None
+    nearest: tuple[str, ...] = ()
     compressed: int | None = None
     unpacked: int | None = None
+
+    def with_tag(self, tag: str) -> str:
+        """The reference with another tag, from the same registry."""
+        base = self.reference.partition("@")[0]
+        return f"{base.removesuffix(f':{self.tag}') if self.tag else base}:{tag}"
 
 
 class Images:
@@ -73,7 +80,12 @@ class Images:
             return ImageInfo(reference, repository, tag, digest, moving=moving, **known)
         release = found.group("release")
         cuda, variant, problem = _cuda_of(rule, release, found.group("rest"))
-        problem = _unreleased(rule, release) or problem
+        near = _nearest(rule, release)
+        if near:
+            problem = f"release {release} was never released; the nearest are {' and '.join(near)}"
+            instead = tuple(f"v{one}" for one in near)
+        else:
+            instead = _variants_tags(rule, release, variant) if problem else ()
         capability = _latest(rule["minimum_compute_capability"], release)
         return ImageInfo(
             reference,
@@ -86,6 +98,7 @@ class Images:
             minimum_capability=capability["capability"] if capability else None,
             moving=moving,
             problem=problem,
+            nearest=instead,
             **known,
         )
 
@@ -142,16 +155,24 @@ def _within(release: str, entry: Mapping[str, Any]) -> bool:
     )
 
 
-def _unreleased(rule: Mapping[str, Any], release: str) -> str | None:
-    """Why there is no such release, None where there is one, or may be one by now."""
+def _nearest(rule: Mapping[str, Any], release: str) -> list[str]:
+    """The releases around one that was never released; none where it was, or may be by now."""
     known: Sequence[str] = rule.get("releases", ())
     at = reading.version(release)
     later = [one for one in known if reading.version(one) > at]
     if release in known or not later:
-        return None
+        return []
     earlier = [one for one in known if reading.version(one) < at]
-    near = " and ".join([*earlier[-1:], later[0]])
-    return f"release {release} was never released; the nearest are {near}"
+    return [*earlier[-1:], later[0]]
+
+
+def _variants_tags(rule: Mapping[str, Any], release: str, suffix: str | None) -> tuple[str, ...]:
+    """The release's plain tag, and the tag of the nearest release that has the variant."""
+    found = next((one for one in rule["variants"] if one["suffix"] == suffix), None)
+    if found is None:
+        return (f"v{release}",)
+    early = reading.version(release) < reading.version(found["since"])
+    return (f"v{release}", f"v{found['since'] if early else found['until']}-{suffix}")
 
 
 def _cuda_of(rule: Mapping[str, Any], release: str, rest: str) -> tuple[str | None, str | None, str | None]:

@@ -6,7 +6,7 @@ Forms: vLLM model_executor/layers/quantization and transformers_utils/model_arch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,14 @@ class Quantization:
 
     method: of its quantization_config, None for 16-bit. bits: a weight of the body, the fewest where layers
     differ (mixed). group_size: weights that share a scale; None where there are blocks, channels or tensors
-    instead.
+    instead. block: rows and columns of weights that share a scale, None where there are no blocks.
     """
 
     method: str | None
     bits: int
     group_size: int | None = None
     mixed: bool = False
+    block: tuple[int, int] | None = None
 
 
 def quantization_config(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -71,7 +72,19 @@ def of_config(config: Mapping[str, Any]) -> Quantization:
     fewest = min(bits, default=_BITS[by_name] if by_name else _UNKNOWN_BITS)
     mixed = len(set(bits)) > 1 or "mixed" in algorithm
     group = min(groups, default=_GROUPS.get(by_name or "", 0)) or None
-    return Quantization(method, fewest, group, mixed)
+    return Quantization(method, fewest, group, mixed, _block(said, weights))
+
+
+def _block(said: Mapping[str, Any], weights: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+    """A block's rows and columns: weight_block_size of fp8, block_structure of compressed-tensors."""
+    for sides in (said.get("weight_block_size"), *(one.get("block_structure") for one in weights)):
+        if (
+            isinstance(sides, Sequence)
+            and len(sides) == 2
+            and all(type(side) is int and side > 0 for side in sides)
+        ):
+            return sides[0], sides[1]
+    return None
 
 
 def _method(said: Mapping[str, Any]) -> str:

@@ -186,7 +186,8 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     elif model.architecture:
         attention = drafter.attention if drafter else None
         pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
-        widened = memory.enough_for_blocks(chosen, pool)
+        declared = deployment.max_batched_tokens is not None
+        widened = chosen if declared else memory.enough_for_blocks(chosen, pool)
         if widened != chosen:
             chosen = widened
             pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)

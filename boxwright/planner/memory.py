@@ -101,8 +101,11 @@ def _checkpoints(settings: Settings, generations: set[int], cuda: str | None) ->
 
 
 def enough_for_blocks(settings: Settings, pool: Pool | None) -> Settings:
-    """The settings with a step that holds a whole block, which cached states of hybrids need."""
-    if pool and pool.state_blocks and settings.prefix_caching and settings.batched_tokens == BATCHED_TOKENS:
+    """The settings with a step that holds a whole block, which cached states of hybrids need.
+
+    For settings whose tokens a step nobody declared.
+    """
+    if pool and pool.state_blocks and settings.prefix_caching:
         whole = -(-pool.block_tokens // 1024) * 1024
         return replace(settings, batched_tokens=max(BATCHED_TOKENS, whole))
     return settings

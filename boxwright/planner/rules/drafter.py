@@ -91,7 +91,7 @@ def drafter_needs_newer(case: Case) -> Note | None:
         return None
     return note(
         f"{shown(drafter.id if drafter else '')} needs {engine} {since} or newer; the image has {release}",
-        f"image: {case.image.repository}:v{since} or newer",
+        f"image: {case.image.with_tag(f'v{since}')} or newer",
         at="speculative.method",
     )
 

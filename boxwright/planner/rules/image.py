@@ -53,8 +53,7 @@ def tag_unpublished(case: Case) -> Note | None:
         return None
     return note(
         f"{case.deployment.image}: {case.image.problem}",
-        "image: … of a release that has the tag",
-        *([f"image: {case.image.repository}:v{case.image.release}"] if case.image.variant else []),
+        *(f"image: {case.image.with_tag(tag)}" for tag in case.image.nearest),
         at="image",
     )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from boxwright.engines.settings import newer
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.words import gib
 
 ACCOUNTING = "https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/worker/gpu_worker.py"
+STEP = "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/config/vllm.py"
+#: The first release that goes through a block of a hybrid in several steps.
+SHORT_STEPS_SINCE = "0.27.0"
 #: Share of a card beyond which the peak that profiling does not see has no room.
 SAFE_SHARE = 0.95
 SAFE_SHARE_HYBRID = 0.92
@@ -90,6 +94,32 @@ def kv_cache_too_small(case: Case) -> Note | None:
         f"one sequence of {context:,} tokens needs {gib(needs)} of KV cache a card; it {has}",
         *ways,
         at="context",
+    )
+
+
+@gate("step-smaller-than-block", source=STEP, engine="vllm")
+def step_smaller_than_block(case: Case) -> Note | None:
+    """A hybrid's state is cached at the ends of blocks; until vLLM 0.26 a step had to be as long as a block.
+
+    The engine ended with "In Mamba cache align mode, block_size (1600) must be <= max_num_batched_tokens".
+    Later releases go through a block in several steps.
+    """
+    pool, settings = case.pool, case.settings
+    if (
+        pool is None
+        or not pool.state_blocks
+        or not settings.prefix_caching
+        or newer(settings.release, SHORT_STEPS_SINCE)
+        or settings.batched_tokens >= pool.block_tokens
+    ):
+        return None
+    enough = -(-pool.block_tokens // 1024) * 1024
+    return note(
+        f"a step of {settings.batched_tokens:,} tokens does not reach the end of a block of "
+        f"{pool.block_tokens:,}, where vLLM {settings.release} keeps the state of a cached prefix",
+        f"max_batched_tokens: {enough}",
+        "prefix_caching: false",
+        at="max_batched_tokens",
     )
 
 

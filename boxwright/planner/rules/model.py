@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from boxwright.catalog import reading
+from boxwright.catalog.architecture import Architecture
 from boxwright.engines.vllm_names import notes
 from boxwright.planner import yarn
 from boxwright.planner.case import Case
@@ -75,7 +76,7 @@ def engine_older_than_model(case: Case) -> Note | None:
     what = entry.title if entry else f"{case.model.name} ({architecture.name if architecture else ''})"
     return note(
         f"{what} needs {ENGINES.get(engine, engine)} {since} or newer; the image has {release}",
-        f"image: {case.image.repository}:v{since} or newer",
+        f"image: {case.image.with_tag(f'v{since}')} or newer",
         at="image",
     )
 
@@ -95,12 +96,21 @@ def _since(case: Case, engine: str) -> str | None:
 def context_beyond_model(case: Case) -> Note | None:
     """A model answers sensibly up to the context it was trained for; vLLM refuses more.
 
-    YaRN stretches the positions: more context, somewhat worse answers at every length.
+    YaRN stretches the positions: more context, somewhat worse answers at every length. A model with eyes has
+    its positions below text_config: what hf-overrides says beside it changes nothing.
     """
     architecture, context = case.architecture, case.settings.context
     if architecture is None or context is None or context <= architecture.context:
         return None
     stretch = yarn.declared(case.deployment)
+    if stretch and architecture.vision and not stretch.inside:
+        return note(
+            f"context {context:,} is more than the {architecture.context:,} tokens that {case.model.name} "
+            f"has: YaRN is declared beside text_config, where it changes nothing",
+            _stretched(architecture, context),
+            f"context: {architecture.context}",
+            at="extra_args",
+        )
     if stretch is not None or architecture.scaled:
         limit = stretch.limit(architecture.context) if stretch else None
         # A stretch without a factor, or one in the checkpoint's own config, is for the engine to judge.
@@ -116,11 +126,19 @@ def context_beyond_model(case: Case) -> Note | None:
     return note(
         f"context {context:,} is more than the {architecture.context:,} tokens that {case.model.name} has",
         f"context: {architecture.context}",
-        "stretch it with YaRN: extra_args: {hf-overrides: {rope_parameters: {rope_type: yarn, factor: "
-        f"{-(-context // architecture.context)}, original_max_position_embeddings: "
-        f"{architecture.context}}}}}}}",
+        f"stretch it with YaRN: {_stretched(architecture, context)}",
         at="context",
     )
+
+
+def _stretched(architecture: Architecture, context: int) -> str:
+    """The declaration that stretches a model to a context."""
+    rope = (
+        f"{{rope_parameters: {{rope_type: yarn, factor: {-(-context // architecture.context)}, "
+        f"original_max_position_embeddings: {architecture.context}}}}}"
+    )
+    inner = f"{{text_config: {rope}}}" if architecture.vision else rope
+    return f"extra_args: {{hf-overrides: {inner}}}"
 
 
 @advice("yarn-below-native-context", source="https://github.com/vllm-project/recipes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boxwright.catalog.architecture import Architecture
 from boxwright.engines.vllm_names import spelling
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.case import Case
@@ -87,6 +88,56 @@ def splits_linear_heads(case: Case) -> Note | None:
         _way(case),
         at="tensor_parallel",
     )
+
+
+@gate("tp-splits-a-weight-block", source="https://github.com/vllm-project/vllm/issues/25292", engine="vllm")
+def splits_weight_blocks(case: Case) -> Note | None:
+    """Weights of 8 bits with a scale for each block are shared in whole blocks.
+
+    An expert of Qwen3-30B-A3B is 768 wide: four ranks would hold 192 of it, which blocks of 128 do not
+    divide. Expert parallelism gives each rank whole experts instead.
+    """
+    architecture, block = case.architecture, case.model.quantization.block
+    tp = case.settings.tensor_parallel
+    if architecture is None or block is None or tp == 1:
+        return None
+    whole_experts = any(
+        spelling(name) == "enable-expert-parallel" and value is True
+        for name, value in case.deployment.extra_args.items()
+    )
+    parts = _blocked(architecture, whole_experts=whole_experts)
+    wrong = next(((what, width) for what, width in parts if _splits(width, tp, block)), None)
+    if wrong is None:
+        return None
+    fewer = next(
+        count
+        for count in range(tp - 1, 0, -1)
+        if divides(architecture, count) and not any(_splits(width, count, block) for _, width in parts)
+    )
+    what, width = wrong
+    return note(
+        f"{what} is {width:,} wide; {tp} cards cannot share its blocks of {block[0]} x {block[1]} weights",
+        f"tensor_parallel: {fewer}",
+        *(["extra_args: {enable-expert-parallel: true}"] if what == "an expert" else []),
+        at="tensor_parallel",
+    )
+
+
+def _blocked(architecture: Architecture, *, whole_experts: bool) -> list[tuple[str, int]]:
+    """The parts whose width tensor parallel ranks share, with the width of each."""
+    experts, parts = architecture.experts, []
+    if experts and not whole_experts:
+        parts.append(("an expert", experts.intermediate))
+    if experts and experts.shared:
+        parts.append(("the shared expert", experts.shared))
+    if experts is None or experts.dense_layers:
+        parts.append(("the feed-forward part", architecture.intermediate))
+    return parts
+
+
+def _splits(width: int, ranks: int, block: tuple[int, int]) -> bool:
+    """Whether a rank's part of a width is not made of whole blocks."""
+    return ranks > 1 and any(width % (ranks * side) for side in block)
 
 
 @advice("cards-left-idle", source=HEADS)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from boxwright.engines import vllm
-from boxwright.engines.vllm_names import spelling
+from boxwright.engines.settings import newer
+from boxwright.engines.vllm_names import notes, spelling
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
+from boxwright.planner.settings import divides
 
 #: How the methods are called in options, real and invented.
 _METHODS = (
@@ -71,6 +74,38 @@ def drafts_not_counted(case: Case) -> Note | None:
         f"speculative method {declared.method} is declared without a number of tokens",
         f"speculative: {{method: {declared.method}, tokens: {_usual(case)}}}",
         at="speculative.tokens",
+    )
+
+
+@gate("drafts-across-stages", source="https://github.com/vllm-project/vllm/issues/52069", engine="vllm")
+def drafts_across_stages(case: Case) -> Note | None:
+    """A draft layer or a draft model is split like the model, and few of their classes can be split so.
+
+    The engine ends with "Pipeline parallelism is not supported for this model", whatever the model itself can
+    do.
+    """
+    settings, architecture = case.settings, case.architecture
+    if (
+        settings.pipeline_parallel < 2
+        or settings.draft_method not in ("mtp", "dflash2")
+        or architecture is None
+    ):
+        return None
+    known: Mapping[str, str | None] = notes()["staged_draft_layers"]
+    layer = settings.draft_method == "mtp"
+    since = known.get(architecture.model_type) if layer else None
+    if since and newer(settings.release, since):
+        return None
+    ranks = settings.tensor_parallel * settings.pipeline_parallel
+    return note(
+        f"vLLM {settings.release} cannot draft by {settings.draft_method} in {settings.pipeline_parallel} "
+        f"pipeline stages",
+        *([f"tensor_parallel: {ranks} without pipeline_parallel"] if divides(architecture, ranks) else []),
+        "speculative: {method: none}",
+        *([f"image: {case.image.with_tag(f'v{since}')} or newer"] if since else []),
+        at="pipeline_parallel",
+        # Of other draft layers, and of releases that were not read, it is only likely.
+        soft=not settings.exact or (layer and architecture.model_type not in known),
     )
 
 

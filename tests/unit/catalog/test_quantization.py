@@ -71,7 +71,7 @@ def group(bits, size=None, kind="int"):
                 "quant_method": "fp8",
                 "weight_block_size": [128, 128],
             },
-            Quantization("fp8", 8),
+            Quantization("fp8", 8, block=(128, 128)),
         ),
         # unsloth's bnb-4bit
         ({"load_in_4bit": True, "quant_method": "bitsandbytes"}, Quantization("bitsandbytes", 4)),
