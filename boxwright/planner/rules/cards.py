@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +11,8 @@ from boxwright.planner.rules.registry import Note, advice, gate, host_advice, ho
 from boxwright.planner.rules.words import listed, shown
 
 CATALOG = "boxwright/catalog/data/cards.yml"
+#: Share of a card that deployments divide among them, when somebody asks how.
+SHARED = 0.9
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -121,11 +124,30 @@ def overbooked(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
             names = listed(shown(case.deployment.name) for case in users)
             yield note(
                 f"{names} share card {card.index} and ask for {asked / usable:.0%} of it",
-                f"gpu_memory_utilization: {0.9 / len(users):.2f} for each",
+                *_shares(users, usable),
                 "another card for one of them",
                 at="gpu_memory_utilization",
                 place=users[-1].place,
             )
+
+
+def _shares(users: Sequence[Case], usable: int) -> list[str]:
+    """Shares of a card that let each deployment start, equal ones where they do; none where none do."""
+    equal = SHARED / len(users)
+    ledgers = [case.ledger for case in users]
+    needs = [(one.weights + one.overhead.high) / usable if one else 0.0 for one in ledgers]
+    if max(needs) < equal:
+        return [f"gpu_memory_utilization: {equal:.2f} for each"]
+    spare = (SHARED - sum(needs)) / len(users)
+    if spare <= 0:
+        return []
+    return [
+        "gpu_memory_utilization: "
+        + listed(
+            f"{math.floor(100 * (need + spare)) / 100:.2f} for {shown(case.deployment.name)}"
+            for case, need in zip(users, needs, strict=True)
+        )
+    ]
 
 
 def _bytes(case: Case, usable: int) -> float:

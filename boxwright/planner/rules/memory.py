@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boxwright.engines.settings import newer
 from boxwright.planner.case import Case
+from boxwright.planner.kv_pool import KV_BYTES
+from boxwright.planner.memory import Ledger, pool_layout
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.words import gib
+from boxwright.planner.settings import UTILIZATION, divides
 
 ACCOUNTING = "https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/worker/gpu_worker.py"
 STEP = "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/config/vllm.py"
@@ -17,16 +22,18 @@ SAFE_SHARE_HYBRID = 0.92
 
 
 def _smaller_forms(case: Case) -> list[str]:
-    """Other forms of the same model in the catalog that are smaller, smallest first."""
-    entry, size = case.model.entry, case.weight_bytes
-    if entry is None or size is None:
+    """Forms of the same model in the catalog that are smaller and leave room to work, smallest first."""
+    entry, size, ledger = case.model.entry, case.weight_bytes, case.ledger
+    if entry is None or not size or ledger is None:
         return []
+    room = (ledger.budget - ledger.overhead.low) * size / max(1, ledger.weights)
     alike = [
         one
         for one in case.host.catalog.models.values()
         if one.architecture == entry.architecture
         and one.id != entry.id
         and one.weights.bits < entry.weights.bits
+        and (one.weights.bytes or one.weights.about or 0) < room
     ]
     return [
         f"model: {one.id}" for one in sorted(alike, key=lambda one: (one.weights.bits, one.unconfirmed))[:2]
@@ -46,15 +53,24 @@ def weights_do_not_fit(case: Case) -> Note | None:
     needs = ledger.weights + ledger.overhead.low
     cards = f"each of {len(case.cards)} cards" if len(case.cards) > 1 else f"one {case.cards[0].title}"
     if ledger.pinned and needs <= ledger.budget:
+        room = (ledger.budget - ledger.weights - ledger.overhead.high) // 1024**2 * 1024**2
         return note(
             f"{gib(ledger.pool.high)} of KV cache beside {gib(needs)} for weights and work are more than the "
             f"{gib(ledger.budget)} of {cards}",
-            "a smaller kv_cache_memory_bytes",
+            *(
+                [f"kv_cache_memory_bytes: {room} or less"]
+                if room > 0
+                else ["a smaller kv_cache_memory_bytes"]
+            ),
             at="kv_cache_memory_bytes",
         )
-    ways = _smaller_forms(case)
-    if len(case.host.cards) > len(case.cards):
-        ways.append(f"tensor_parallel: {len(case.host.cards)}")
+    ways, share = _smaller_forms(case), case.settings.utilization or 1
+    if share < UTILIZATION and needs < ledger.budget / share * UTILIZATION:
+        ways.insert(0, f"gpu_memory_utilization: {UTILIZATION:g}")
+    cards_of_host = range(len(case.host.cards), len(case.cards), -1)
+    shared = next((n for n in cards_of_host if case.architecture and divides(case.architecture, n)), None)
+    if shared:
+        ways.append(f"tensor_parallel: {shared}" + (" with more gpus" if case.deployment.gpus else ""))
     return note(
         f"{case.model.name} needs {gib(ledger.weights)} for weights and at least {gib(ledger.overhead.low)} "
         f"to "
@@ -85,7 +101,7 @@ def kv_cache_too_small(case: Case) -> Note | None:
     longest = pool.longest(ledger.pool.high, context)
     needs = pool.blocks(context) * pool.block_bytes
     ways = [f"context: {longest // 1024 * 1024}" if longest >= 1024 else "a smaller model, or more cards"]
-    if case.settings.kv_format in ("auto", "bf16", "fp16"):
+    if case.settings.kv_format in ("auto", "bf16", "fp16") and _fits_in_8_bits(case, ledger, context):
         ways.append("kv_cache: fp8 (half the bytes)")
     if ledger.pinned:
         ways.append(f"kv_cache_memory_bytes: {needs + pool.block_bytes} or more")
@@ -95,6 +111,16 @@ def kv_cache_too_small(case: Case) -> Note | None:
         *ways,
         at="context",
     )
+
+
+def _fits_in_8_bits(case: Case, ledger: Ledger, context: int) -> bool:
+    """Whether an 8-bit cache holds a context that one of 16 bits does not."""
+    if case.architecture is None:
+        return False
+    smaller = replace(case.settings, kv_bytes=KV_BYTES["fp8"])
+    drafter = case.drafter.attention if case.drafter else None
+    pool, _ = pool_layout(case.architecture, smaller, drafter, case.cards, case.cuda)
+    return pool is not None and pool.fits(ledger.pool.high, context)
 
 
 @gate("step-smaller-than-block", source=STEP, engine="vllm")

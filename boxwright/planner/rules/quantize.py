@@ -21,7 +21,7 @@ def _ready_forms(case: Case) -> list[str]:
     """4-bit forms of the same geometry that the catalog has."""
     architecture = case.architecture
     return [
-        f"model: {one.id} (a ready checkpoint)"
+        f"model: {one.id} (a ready checkpoint), without quantize"
         for one in case.host.catalog.models.values()
         if one.architecture == architecture and one.weights.bits == 4
     ][:2]

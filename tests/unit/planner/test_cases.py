@@ -3,8 +3,9 @@
 spec: the variables of a box; `base: NAME` under spec takes those of the file's `bases`. facts: changes to the
 facts of the declared cards, as `to_json` has them; with any of them the host counts as asked. expect: gates
 (all ids), advice (ids that must be among it), silent (ids that must be in neither), fix (text in some way
-out), message, command (words in a row), without (words), env, changes (change, no_change: some of them), and
-values of the deployment by path, each one a value or {at_least, at_most}.
+out), ways (how many ways out the one gate has), message, command (words in a row), without (words), env,
+changes (change, no_change: some of them), and values of the deployment by path, each a value or {at_least,
+at_most}.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def test_case(case, variables, facts_of):
         assert any(text in found.message for found in told), [found.message for found in told]
     for text in _list(expect.get("fix")):
         assert any(text in way for found in told for way in found.fix), [found.fix for found in told]
+    if "ways" in expect:
+        assert [len(found.fix) for found in made.gates] == [expect["ways"]], made.gates[0].fix
     for path in _list(expect.get("path")):
         assert any(found.path == path for found in told), [found.path for found in told]
     changes = [change["text"] for change in plain["changes"] or ()]
