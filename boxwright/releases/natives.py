@@ -34,9 +34,9 @@ def numbers(*given: int) -> list[int]:
     return bounded(range(*given))
 
 
-def permutations(*given: Any) -> list[Any]:
-    """itertools.permutations."""
-    return bounded(itertools.permutations(*given))
+def permutations(iterable: Any, r: Any = None) -> list[Any]:
+    """itertools.permutations, whose second argument may be named."""
+    return bounded(itertools.permutations(iterable, r))
 
 
 def chain(*given: Any) -> list[Any]:

@@ -91,9 +91,10 @@ def tag_moves(case: Case) -> Note | None:
     """
     if not case.image.moving:
         return None
+    newest = case.image.with_tag(f"v{case.settings.release}")
     return note(
         f"the tag of {case.deployment.image} moves from image to image; the lock keeps today's",
-        "name a release: vllm/vllm-openai:v0.32.0",
+        f"image: {newest}" if case.image.engine == case.deployment.engine else "name a tag that stays",
         at="image",
     )
 

@@ -45,6 +45,8 @@ def options(text):
         ("import os\nA = os.getenv('HOME', 'nowhere')", "nowhere"),
         ("A = (lambda x: x * 2)(4)", 8),
         ("A = f'{1}-{2}'", "1-2"),
+        # As vLLM 0.29 makes the choices of --collect-detailed-traces.
+        ("from itertools import permutations\nA = list(permutations(['a', 'b'], r=1))", [("a",), ("b",)]),
     ],
 )
 def test_plain_python_is_followed(text, expected):
