@@ -188,8 +188,12 @@ def _unknown(log: Log, hits: Sequence[Found]) -> tuple[Diagnosis, int] | None:
 
 
 def _told_by(found: RootCause, lines: Sequence[str], hits: Sequence[Found]) -> bool:
-    """Whether a signature says it already: it is in the exception's own lines."""
-    return inside(hits, [*found.lines, *lines[found.place : found.place + len(found.lines)]])
+    """Whether a signature says it already: it is in the exception's own lines.
+
+    A remark that is harmless explains no end, though it may stand right behind it.
+    """
+    telling = [hit for hit in hits if hit.signature.severity != "harmless"]
+    return inside(telling, [*found.lines, *lines[found.place : found.place + len(found.lines)]])
 
 
 def shortened(text: str, width: int = WIDTH) -> str:

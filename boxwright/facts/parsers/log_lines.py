@@ -18,7 +18,9 @@ _STAMP = re.compile(
 )
 _EPOCH = re.compile(r"^(\d{9,11}\.\d{3,6}) ")
 _PREFIX = re.compile(
-    r"^(?:\((?P<process>[\w.-]{1,64}(?: [\w=.-]{1,64}){0,4})\) ?)?"
+    # Some releases stack the names of processes, the one that speaks last.
+    r"^(?:\([\w.-]{1,64}(?: [\w=.-]{1,64}){0,4}\) ?(?=\()){0,4}"
+    r"(?:\((?P<process>[\w.-]{1,64}(?: [\w=.-]{1,64}){0,4})\) ?|\[(?P<rank>rank\d{1,5})\]: ?)?"
     r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? +"
     r"(?:\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? )?(?:\[[^\]]*\] ?)?"
     r"|\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\]]*\] ?)?(?P<text>.*)$"
@@ -52,4 +54,5 @@ def parse(line: str) -> Line:
     time = float(epoch.group(1)) if epoch else None
     if found is None:
         return Line("", None, line, time)
-    return Line(found.group("process") or "", found.group("level"), found.group("text"), time)
+    process = found.group("process") or found.group("rank") or ""
+    return Line(process, found.group("level"), found.group("text"), time)
