@@ -98,10 +98,12 @@ def test_an_unknown_error_is_shown_with_its_root_cause_and_not_the_last_lines():
 
 
 def test_a_harmless_remark_behind_an_unknown_error_does_not_hide_it():
-    remark = "[rank0]:[W806 00:24:22 ProcessGroupNCCL.cpp:1479] destroy_process_group() was not called before program exit"
+    remark = "[rank0]:[W806 00:24:22 x.cpp:1] destroy_process_group() was not called before program exit"
     plain = "There appear to be 1 leaked shared_memory objects to clean up at shutdown"
     for last in (remark, remark.removeprefix("[rank0]:"), plain):
-        found = report("Traceback (most recent call last):", '  File "a.py", line 1', "RuntimeError: odd", last)
+        found = report(
+            "Traceback (most recent call last):", '  File "a.py", line 1', "RuntimeError: odd", last
+        )
         assert names(found.causes) == ["unknown"]
         assert found.verdict == "fatal"
 

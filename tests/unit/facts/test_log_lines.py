@@ -12,7 +12,7 @@ from boxwright.facts.parsers.log_lines import parse
         ("INFO 11-29 10:00:00.123 [x.py:1] text", "", "INFO", "text"),
         ("(APIServer pid=1) INFO:     Started server process [1]", "APIServer pid=1", "INFO",
          "Started server process [1]"),
-        ("(APIServer pid=32) (EngineCore_0 pid=296) (VllmWorker TP0 pid=302) WARNING 09-07 11:25:27 [x.py:1] text",
+        ("(APIServer pid=3) (EngineCore_0 pid=29) (VllmWorker TP0 pid=302) WARNING 09-07 11:25:27 text",
          "VllmWorker TP0 pid=302", "WARNING", "text"),
         ("[rank0]:   File \"x.py\", line 1", "rank0", None, "  File \"x.py\", line 1"),
         ("[rank1]:[E731 01:24:58.516 ProcessGroupNCCL.cpp:2119] text", "rank1", None,
