@@ -1,5 +1,11 @@
 """`python -m boxwright.cli` is `invoke` in this environment."""
 
-from boxwright.cli.program import main
+import sys
 
-main()
+try:
+    from boxwright.cli.program import main
+
+    main()
+except KeyboardInterrupt:
+    # While Python still loads: later ones are told by whoever works.
+    sys.exit(130)

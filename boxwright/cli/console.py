@@ -32,13 +32,37 @@ def console(stderr: bool = False) -> Console:
     plain = not stream.isatty() or "NO_COLOR" in os.environ
     width = min(WIDTH, Console(stderr=stderr).width) if stream.isatty() else WIDTH
     return Console(
-        file=stream, width=width, no_color=plain, highlight=False, markup=False, soft_wrap=True, emoji=False
+        file=stream,
+        force_terminal=stream.isatty(),
+        width=width,
+        no_color=plain,
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+        emoji=False,
     )
 
 
 def say(text: str = "") -> None:
     """Print a line for a person; what a terminal would obey is written as an escape."""
-    print(_harmless(text), flush=True)
+    _write(_harmless(text))
+
+
+def _write(text: str) -> None:
+    """Print to standard output. Raises OutputLost where it cannot be written, as on a full disk."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error) from error
+
+
+class OutputLost(UserError):
+    """Standard output cannot be written; so this is told on standard error, also with --json."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"the output cannot be written: {error.strerror or error}")
 
 
 def say_aside(text: str = "") -> None:
@@ -67,16 +91,33 @@ def wrapped(text: str, indent: int = 0, hang: int = 0) -> str:
 def show_json(value: Any) -> None:
     """Print a value for a program: valid JSON, whatever the terminal's encoding is."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print(json.dumps(value, indent=2, ensure_ascii=not unicode))
+    text = json.dumps(value, indent=2, ensure_ascii=not unicode)
+    # What turns the direction of writing, or shows as nothing, is an escape in JSON too.
+    _write(text if text.isascii() else "".join(map(_escaped, text)))
+
+
+def _escaped(character: str) -> str:
+    return character if character == "\n" or character.isprintable() else json.dumps(character)[1:-1]
 
 
 def tell(error: UserError, *, as_json: bool) -> NoReturn:
     """Say an error and end with its status: on stderr, or as `{"error": …}` on stdout for a program."""
-    if as_json:
-        show_json({"error": error.to_json()})
-    else:
-        print(str(error), file=sys.stderr)
+    if isinstance(error, OutputLost):
+        silence()
+    elif as_json:
+        try:
+            show_json({"error": error.to_json()})
+        except (OutputLost, BrokenPipeError):
+            silence()
+        else:
+            sys.exit(error.status)
+    print(str(error), file=sys.stderr)
     sys.exit(error.status)
+
+
+def silence() -> None:
+    """Let what is left to write go nowhere: whoever read it is gone, and Python would complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
@@ -88,7 +129,12 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
         drawn.add_column(header, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*map(_harmless, row))
-    console().print(drawn, soft_wrap=False)
+    try:
+        console().print(drawn, soft_wrap=False)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error) from error
 
 
 def fault_of_ours(error: Exception) -> UserError:
@@ -97,6 +143,25 @@ def fault_of_ours(error: Exception) -> UserError:
         traceback.print_exception(error, file=log)
     said = " ".join(str(error).split()) or "no message"
     return UserError(f"boxwright itself failed: {type(error).__name__}: {said}", why=f"details: {log.name}")
+
+
+def stopped() -> UserError:
+    """What is said after Ctrl-C."""
+    return UserError("stopped by hand; running the same command again carries on", status=EXIT_INTERRUPTED)
+
+
+def open_streams() -> None:
+    """Let the three standard streams be there where a caller closed them (`>&-`), as what goes nowhere.
+
+    Otherwise the next file that is opened takes a closed one's number, and what is printed lands in it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def tolerant(*streams: Any) -> None:
@@ -118,11 +183,10 @@ def told(verb: Callable[..., Any]) -> Callable[..., Any]:
         except UserError as error:
             tell(error, as_json=as_json)
         except KeyboardInterrupt:
-            stopped = "stopped by hand; running the same command again carries on"
             print(file=sys.stderr)
-            tell(UserError(stopped, status=EXIT_INTERRUPTED), as_json=as_json)
+            tell(stopped(), as_json=as_json)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence()
             sys.exit(EXIT_FAILED)
         except Exception as error:
             tell(fault_of_ours(error), as_json=as_json)

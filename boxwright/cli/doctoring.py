@@ -12,6 +12,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table
 from boxwright.cli.drawing import draw_finding
 from boxwright.cli.planning import locate
+from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import every_host, targets
 from boxwright.doctor import Log, Report, diagnose
 from boxwright.doctor.host import Deployment, examine
@@ -52,7 +53,7 @@ def _log(path: str, *, as_json: bool) -> bool:
     if as_json:
         show_json({"log": path, **report.to_json()})
     else:
-        say(f"{path if path != '-' else 'standard input'}: {verdict(report)}")
+        say(f"{printable(path) if path != '-' else 'standard input'}: {verdict(report)}")
         draw(report)
     return report.verdict == "fatal"
 
@@ -98,13 +99,19 @@ Summary = tuple[str | None, list[Deployment], Report, Mapping[str, Any]]
 def summary(host: HostReport | None, inventory: Inventory) -> Summary:
     """Why a host could not be looked at (None: it was), its deployments, its report, its plan."""
     if host is None or not host.results.get("diagnosis"):
-        problem = host.failure["message"] if host and host.failure else "the host was not visited"
-        return str(problem), [], Report(), {}
+        return _unseen(host), [], Report(), {}
     deployments, report = examine(host.results["diagnosis"][0]["raw"])
     plan = dict(next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {}))
     if plan:
         locate(host.name, plan, inventory)
     return None, deployments, report, plan
+
+
+def _unseen(host: HostReport | None) -> str:
+    """Why a host could not be looked at, and the ways out."""
+    error = trouble(host.name if host else "", host.failure if host else None)
+    told = f"{error.what}: {error.why}" if error.why else error.what
+    return told + (f". To do: {'; or '.join(error.ways_out)}" if error.ways_out else "")
 
 
 def _json(

@@ -8,6 +8,7 @@ from typing import Any
 
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json
+from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
@@ -58,10 +59,10 @@ def show(
             "key.yml", [name], paths, quiet=True, variables={"key_path": key_path(box, deployment)}
         ).hosts.get(name)
         if report is None or report.failure:
-            raise UserError(
-                report.failure["message"] if report and report.failure else "it did not answer",
-                where=name,
-                ways_out=(f"provision it first: invoke provision --host {name}",),
+            raise trouble(
+                name,
+                report.failure if report else None,
+                otherwise=(f"provision it first: invoke provision --host {name}",),
             )
         keys[name] = base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
     if as_json:

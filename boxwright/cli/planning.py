@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -76,10 +77,9 @@ def _plans_on_hosts(
     for name in names:
         host = report.hosts.get(name)
         if host is None or not host.results.get("plan"):
-            message = host.failure["message"] if host and host.failure else "the host was not visited"
-            raise UserError(
-                message, where=name, ways_out=("invoke plan --offline plans from the declared cards",)
-            )
+            error = trouble(name, host.failure if host else None)
+            error.ways_out += ("without a connection, from the declared cards: --offline",)
+            raise error
         plans[name] = dict(host.results["plan"][0]["ansible_facts"]["box_plan"])
     return plans
 
@@ -124,7 +124,7 @@ def explain(gate: str, *, as_json: bool = False) -> None:
             table(
                 ["id", "kind", "what"],
                 [
-                    [key, story.kind, inspect.cleandoc(story.text).splitlines()[0]]
+                    [key, story.kind, _first_sentence(inspect.cleandoc(story.text))]
                     for key, story in sorted(stories.items())
                 ],
             )
@@ -147,3 +147,10 @@ def explain(gate: str, *, as_json: bool = False) -> None:
     say(f"{gate} ({story.kind})")
     say(textwrap.indent(inspect.cleandoc(story.text), "  "))
     say(f"  source: {story.source}")
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence, whole: up to a full stop (or another end) with a space and a capital behind it."""
+    flowing = " ".join(text.split("\n\n")[0].split())
+    end = re.search(r"[.!?]\"?(?=\s[A-Z\"`])", flowing)
+    return flowing[: end.end()] if end else flowing

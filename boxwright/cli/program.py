@@ -10,14 +10,16 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import invoke.main
-from invoke.exceptions import Exit, ParseError
+from invoke.exceptions import Exit, ParseError, UnknownFileType
 
-from boxwright.cli.console import tell, tolerant
-from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.cli.console import OutputLost, open_streams, silence, stopped, tell, tolerant
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.suggestions import nearest
+from boxwright.texts import printable
 
 _UNKNOWN = re.compile(r"No idea what '(?P<word>.*)' is!", re.DOTALL)
 _VALUE = re.compile(r"Flag <Argument: (?P<name>[^ >]+).*> needed value", re.DOTALL)
@@ -25,36 +27,74 @@ _MISSING = re.compile(r"'(?P<verb>[^']+)' did not receive required positional ar
 _GROUP = re.compile(r"Sub-collection '(?P<word>.*)' not found!", re.DOTALL)
 
 
+#: As `--list-format` has them.
+_LIST_FORMATS = ("flat", "nested", "json")
+
+
 class Program(invoke.main.Program):  # type: ignore[misc]  # invoke ships no types
     """invoke's program with Boxwright's exit statuses."""
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Options before the first verb."""
+        open_streams()
         tolerant(sys.stdout, sys.stderr)
-        with self._judged():
+        with self._judged(ValueError):
             super().parse_core(argv)
         keep_bytecode()
 
+    def parse_collection(self) -> None:
+        """The verbs that there are."""
+        with self._judged():
+            super().parse_collection()
+
     def parse_tasks(self) -> None:
         """Verbs and their options."""
+        words = self.core.unparsed
+        if "--help" in words[1:]:
+            # invoke takes it for the word that a verb misses: `init --help` is no box called --help.
+            self.args["help"].value = words[0]
+            words.clear()
         with self._judged():
             super().parse_tasks()
+
+    def update_config(self, merge: bool = True) -> None:
+        """invoke's own settings, and a file of them that --config names."""
+        with self._judged(OSError, EOFError, UnknownFileType):
+            given = self.args.config.value
+            if given and not Path(given).is_file():
+                raise ParseError(f"--config {printable(given)}: there is no such file")
+            super().update_config(merge)
 
     def parse_cleanup(self) -> None:
         """--help VERB and --list."""
         with self._judged():
+            if self.args["list-format"].value not in _LIST_FORMATS:
+                raise ParseError("--list-format is one of: " + ", ".join(_LIST_FORMATS))
             super().parse_cleanup()
 
     @contextmanager
-    def _judged(self) -> Iterator[None]:
+    def _judged(self, *unusable: type[Exception]) -> Iterator[None]:
+        """unusable: what invoke ends with where a value of its own options makes no sense."""
         try:
             yield
         except ParseError as error:
             wrong = mistake(str(error), self._verbs(), *_within(error))
         except Exit as done:
             if not done.message:
+                _flush()
                 raise
             wrong = mistake(done.message, self._verbs())
+        except unusable as error:
+            # invoke reads some of its own options without looking whether they make sense.
+            said = " ".join(str(error).split()) or "nobody is there to answer"
+            wrong = _wrong(f"an option of invoke's own makes no sense: {said}", "./invoke --help names them")
+        except KeyboardInterrupt:
+            wrong = stopped()
+        except OSError as error:
+            # A file has a name; what is written to standard output has none.
+            if error.filename is not None:
+                raise
+            _lost(error)
         else:
             return
         tell(wrong, as_json="--json" in sys.argv)
@@ -62,6 +102,21 @@ class Program(invoke.main.Program):  # type: ignore[misc]  # invoke ships no typ
     def _verbs(self) -> Sequence[str]:
         parser = getattr(self, "parser", None)
         return sorted(parser.contexts) if parser else ()
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _lost(error)
+
+
+def _lost(error: OSError) -> NoReturn:
+    """End where --list or --help cannot be written: silently where nobody reads on (`| head`)."""
+    if isinstance(error, BrokenPipeError):
+        silence()
+        sys.exit(EXIT_FAILED)
+    tell(OutputLost(error), as_json=False)
 
 
 def _within(error: Any) -> tuple[str, Sequence[str]]:
@@ -84,7 +139,8 @@ def mistake(said: str, verbs: Sequence[str], verb: str = "", options: Sequence[s
         return _wrong(f"--{found['name']} needs a value, and none is there", help_on)
     if found := _MISSING.match(said):
         names = found["names"].replace("'", "")
-        return _wrong(f"{found['verb']} needs a {names}", f"./invoke {found['verb']} {names.upper()}")
+        options = " ".join(f"--{name} {name.upper()}" for name in names.split(", "))
+        return _wrong(f"{found['verb']} needs a {names}", f"./invoke {found['verb']} {options}")
     return _wrong(" ".join(said.split()), help_on)
 
 

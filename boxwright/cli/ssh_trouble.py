@@ -61,6 +61,12 @@ _TROUBLES = (
         "see that sshd runs there, and on which port: --host {host}:PORT",
     ),
     _trouble(
+        "kex_exchange_identification|banner exchange|Connection (?:closed|reset) by",
+        "what answers on its SSH port ends the connection before anybody is let in",
+        "see that it is sshd that listens there, and on which port: --host {host}:PORT",
+        "sshd may refuse this machine (MaxStartups, fail2ban, a firewall): wait, or look at its journal",
+    ),
+    _trouble(
         "timed out|No route to host|Network is unreachable|Operation timed out",
         "the box does not answer",
         "see that it is on and that this works: {ssh} true",
@@ -91,20 +97,27 @@ _TROUBLES = (
 )
 
 
-def trouble(host: str, failure: Mapping[str, Any] | None, address: Address | None = None) -> UserError:
+def trouble(
+    host: str,
+    failure: Mapping[str, Any] | None,
+    address: Address | None = None,
+    otherwise: tuple[str, ...] = (),
+) -> UserError:
     """The error for a host that a playbook could not visit.
 
     failure: of the run's report. address: of the box; where it is not known, its name stands in the ways out.
+    otherwise: ways out where what was said is no trouble with the connection.
     """
     if failure is None:
-        return UserError("the host was not visited", where=host)
+        return UserError("the host was not visited", where=host, ways_out=otherwise)
     said = _FRAME.sub("", printable(" ".join(str(failure.get("message") or "").split())))
     found = next((one for one in _TROUBLES if one.match.search(said)), None)
     if found is None:
-        return UserError(said or "it failed without a message", where=host)
+        return UserError(said or "it failed without a message", where=host, ways_out=otherwise)
     place = {"host": host, "ssh": f"ssh {host}", "known": host}
     if address is not None:
         known = f"'[{address.host}]:{address.port}'" if address.port else address.host
-        place = {"host": address.host, "ssh": address.ssh(), "known": known}
+        shown = f"[{address.host}]" if ":" in address.host else address.host
+        place = {"host": shown, "ssh": address.ssh(), "known": known}
     ways = tuple(way.format(**place) for way in found.ways_out)
     return UserError(found.what, where=host, why=said, ways_out=ways)

@@ -59,6 +59,12 @@ def run(*, level: str | None = None, name: str | None = None, verbose: bool = Fa
             status=EXIT_BAD_INPUT,
             ways_out=("one of: " + ", ".join(LEVELS),),
         )
+    if name is not None and not name.strip():
+        raise UserError(
+            "--name needs a value, and none is there",
+            status=EXIT_BAD_INPUT,
+            ways_out=("a part of a test's or a file's name", "leave it out for all tests"),
+        )
     ensure_test_tools()
     folders = [f"tests/{one}" for one in ([level] if level else LEVELS)]
     argv = [

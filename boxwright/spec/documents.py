@@ -10,6 +10,7 @@ import yaml
 
 from boxwright.spec.places import MERGE_TAG, line_of, shown_path
 from boxwright.spec.problem import Problem
+from boxwright.spec.suggestions import nearest
 
 YAML_SUFFIXES = (".yml", ".yaml", ".json")
 VAULT_HEADER = "$ANSIBLE_VAULT;"
@@ -34,6 +35,9 @@ _TAGS = {
     )
 }
 _ANSIBLE_TAGS = {"!vault", "!vault-encrypted", "!unsafe"}
+#: Kinds of scalars that not every text is one of.
+_KINDS = {"int": "whole number", "float": "number", "binary": "binary value (base64)"}
+_ALIAS = "found undefined alias"
 #: Aliases can make a small file stand for more values than any memory holds.
 _MOST_VALUES = 200_000
 
@@ -56,6 +60,9 @@ def parse(file: Path, text: str, *, encrypted: bool = False) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(part for part in (error.context, error.problem) if part)
+        if _ALIAS in what:
+            # Not its name: a password may begin with `*`.
+            what = "an alias (*…) of what is nowhere; a text that begins with * needs quotation marks"
         last = max(1, text.rstrip("\n").count("\n") + 1)
         return failed(
             file,
@@ -112,8 +119,8 @@ def _form(file: Path, root: yaml.Node) -> Iterator[tuple[bool, Problem]]:
                 True,
                 problem(
                     node,
-                    f"the tag {node.tag.replace(_STANDARD, '!!')} is not known",
-                    allowed="plain values, !vault, !unsafe",
+                    f"{_tag_told(node.tag)} is not known",
+                    allowed="plain values, !vault, !unsafe; a text that begins with ! needs quotation marks",
                 ),
             )
         elif isinstance(node, yaml.ScalarNode):
@@ -125,6 +132,13 @@ def _form(file: Path, root: yaml.Node) -> Iterator[tuple[bool, Problem]]:
                 yield fatal, problem(key, message, str(key.value) if isinstance(key, yaml.ScalarNode) else "")
     if _size(root, {}, set()) > _MOST_VALUES:
         yield True, problem(root, "not usable YAML: aliases refer to themselves, or stand for too much")
+
+
+def _tag_told(tag: str) -> str:
+    """A tag as a message names it; not one that may be a password that begins with `!`."""
+    short = tag.replace(_STANDARD, "!!")
+    known = short.startswith(("!!", "tag:")) or nearest(short, _ANSIBLE_TAGS) is not None
+    return f"the tag {short}" if known else "its tag (a word that begins with !)"
 
 
 def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
@@ -168,13 +182,19 @@ def _keys(node: yaml.MappingNode) -> Iterator[tuple[bool, yaml.Node, str]]:
 
 def _unreadable(node: yaml.ScalarNode) -> str | None:
     """Why a scalar cannot become a value: a month 13, a number beyond what Python reads."""
-    if node.tag.removeprefix(_STANDARD) not in ("int", "float", "timestamp", "binary"):
+    kind = node.tag.removeprefix(_STANDARD)
+    if kind != "timestamp" and kind not in _KINDS:
         return None
     loader = yaml.SafeLoader("")
     try:
         loader.construct_object(node)
     except (ValueError, OverflowError, yaml.YAMLError, KeyError) as error:
-        return f"{node.value[:40]}: {str(error).splitlines()[0][:120]}"
+        if kind == "timestamp":
+            return f"{node.value[:40]}: {str(error).splitlines()[0][:120]}"
+        # Not the value: a password that is all digits is a number to YAML.
+        return (
+            f"a value of {len(node.value)} characters makes no {_KINDS[kind]}; a text needs quotation marks"
+        )
     return None
 
 

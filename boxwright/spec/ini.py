@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from boxwright.spec.places import Definition, Entry
@@ -29,7 +30,11 @@ def read_ini(file: Path, text: str) -> Structure:
             structure.problem(file, number, content[:40], "is not a section", "[group]")
         elif kind == "vars":
             variable = _VARIABLE.match(line)
-            if variable:
+            if "=" not in content:
+                # Ansible would stop at it, and show what may be a secret.
+                structure.problem(file, number, "", "is no variable", "NAME=value")
+                structure.unusable = True
+            elif variable:
                 definition = Definition(file, {variable[1]: Entry(number)})
                 structure.group_vars.append((group, definition))
         elif kind == "children":
@@ -41,6 +46,22 @@ def read_ini(file: Path, text: str) -> Structure:
 
 def _read_host(structure: Structure, file: Path, number: int, content: str) -> None:
     pattern, _, rest = content.partition(" ")
+    wrong = _unreadable(content)
+    if wrong:
+        structure.problem(file, number, "", wrong, "box1 ansible_host=192.0.2.7 ansible_user=me")
+        structure.unusable = True
+        return
     entries = {name: Entry(number) for name in _ASSIGNMENT.findall(f" {rest}")}
     for name in structure.add_hosts(file, number, pattern):
         structure.host_vars.append((name, Definition(file, entries)))
+
+
+def _unreadable(content: str) -> str:
+    """Why Ansible stops at a host's line, or nothing. Its own message shows the line, passwords and all."""
+    try:
+        words = shlex.split(content, comments=True)
+    except ValueError:
+        return "has a quotation mark that is not closed"
+    if any("=" not in word for word in words[1:]):
+        return "has a word that is no NAME=value behind the host; a value with spaces needs quotation marks"
+    return ""

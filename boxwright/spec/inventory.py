@@ -201,7 +201,8 @@ def load(paths: Sequence[Path]) -> Inventory:
         problems += unread
     for source in sources:
         problems += source.problems
-        reason = None if source.broken else merger.add_source(source.file)
+        is_yaml = source.document is not None
+        reason = None if source.broken else merger.add_source(source.file, is_yaml=is_yaml)
         source.refused = reason is not None
         if reason and not source.problems:
             problems.append(

@@ -128,9 +128,10 @@ def _unknown_keys(
     steps: tuple[str | int, ...], value: object, schema: Mapping[str, Any]
 ) -> Iterator[Mistake]:
     known = schema.get("properties", {})
-    for key, item in value.items() if isinstance(value, Mapping) else ():
+    for key in value if isinstance(value, Mapping) else ():
         if key not in known:
-            yield Mistake((*steps, str(key)), item, "is not known here", did_you_mean(str(key), known))
+            # Not its value: it may be a secret whose name was misspelt.
+            yield Mistake((*steps, str(key)), None, "is not known here", did_you_mean(str(key), known))
 
 
 def _missing_keys(

@@ -18,6 +18,8 @@ from boxwright.spec.sources import LockedVault
 from boxwright.spec.values import Opaque
 
 _JINJA = ("{{", "{%", "{#")
+#: What Ansible tells every host of all the others; nobody declares it, and for many hosts it is long.
+_OF_THE_INVENTORY = ("groups", "hostvars")
 #: Larger files are no declarations: reading them would take minutes.
 MOST_BYTES = 4_000_000
 _CONFIGURATION = Path(__file__).resolve().parents[2] / "ansible.cfg"
@@ -68,8 +70,8 @@ class Merger:
         except AnsibleError as error:
             raise LockedVault("no known password opens it") from error
 
-    def add_source(self, file: Path) -> str | None:
-        """Take the hosts of one file in; gives what was wrong, or None."""
+    def add_source(self, file: Path, *, is_yaml: bool) -> str | None:
+        """Take the hosts of one file in; gives what was wrong, or None. is_yaml: it is no INI file."""
         from ansible.errors import AnsibleError
 
         with _quiet() as said:
@@ -77,8 +79,8 @@ class Merger:
                 if self._inventory.parse_source(str(file)):
                     return None
             except AnsibleError as error:
-                return _first_warning(said.getvalue()) or one_line(error)
-            return _first_warning(said.getvalue()) or "Ansible finds no inventory in it"
+                return _reason(said.getvalue(), is_yaml=is_yaml) or one_line(error)
+            return _reason(said.getvalue(), is_yaml=is_yaml) or "Ansible finds no inventory in it"
 
     def finish(self) -> None:
         """Settle groups after the last source."""
@@ -107,7 +109,8 @@ class Merger:
 
     def variables(self, host: str) -> dict[str, object]:
         """The host's merged variables as they are written. Raises MergeError."""
-        return {str(name): _plain(value) for name, value in self._merged(host).items()}
+        merged = self._merged(host)
+        return {str(name): _plain(value) for name, value in merged.items() if name not in _OF_THE_INVENTORY}
 
     def resolve(self, host: str, names: Sequence[str]) -> tuple[dict[str, object], dict[str, str]]:
         """Some variables with their templates filled in and vaults opened, and what failed, each by name."""
@@ -213,13 +216,24 @@ def _quiet() -> Iterator[io.StringIO]:
         yield said
 
 
-def _first_warning(text: str) -> str | None:
-    """The reason that Ansible gives for a source that it could not parse: the last plugin's."""
-    lines = " ".join(text.split())
+def _reason(text: str, *, is_yaml: bool) -> str | None:
+    """The reason that Ansible gives for a source that it could not parse.
+
+    It tries its plugins in turn, and each that fails warns: only that of the file's form knows the reason.
+    """
+    opening = "Failed to parse inventory with "
     reasons = [
-        part.strip() for part in lines.split("[WARNING]: ") if "Failed to parse inventory with" in part
+        part.removeprefix(opening)
+        for part in map(str.strip, " ".join(text.split()).split("[WARNING]: "))
+        if part.startswith(opening)
     ]
-    return reasons[-1].split("Origin:")[0].split(": ", 1)[-1].strip()[:300] if reasons else None
+    if is_yaml:
+        # `auto` knows the files that name a plugin of their own, and comes before `yaml`.
+        own = [one for one in reasons if not one.startswith("'ini'") and "no root 'plugin' key" not in one]
+        reasons = own[:1] or reasons
+    if not reasons:
+        return None
+    return reasons[-1].split(": ", 1)[-1].split(opening)[0].split("Origin:")[0].strip()[:300]
 
 
 def _vault_secrets(loader: Any) -> tuple[str | None, list[tuple[str, Any]]]:

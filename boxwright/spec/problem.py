@@ -12,9 +12,14 @@ from boxwright.texts import printable
 MASK = "********"
 _SECRET_NAME = re.compile(r"(^|[._\-])(api_?key|token|secrets?|password|passwd|credentials?)$", re.I)
 _SECRET_ENV = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
-_URL_PASSWORD = re.compile(r"(?P<head>\w+://[^/\s:@]*):[^/\s@]+@")
+#: A name and a password before a host, with or without a scheme; `name:tag@sha256:…` is an image.
+_URL_PASSWORD = re.compile(r"(?P<head>(?<!\w)\w+://[^/\s:@]*|(?<![^\s\"])[^/\s:@\"]*):[^/\s@\"]+@(?!sha\d+:)")
+#: Tokens that are known by their form, wherever somebody put them: the hub's, and those of common services.
+_TOKEN = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-|gh[a-z]_|github_pat_|glpat-|nvapi-)[A-Za-z0-9_-]{16,}")
 #: A value longer than this is cut in a message, so that a mistake takes a line and not a screen.
 _SHOWN_LENGTH = 80
+#: Of a longer value no more is looked at: what is shown ends long before, and no password reaches so far.
+_READ_LENGTH = 4096
 
 
 @dataclass(frozen=True, order=True)
@@ -94,8 +99,8 @@ def shown(value: object, path: str = "") -> str:
     """A value as a message shows it: as YAML would have it on one line, cut when long, secrets masked."""
     if is_secret(path) and value not in (None, ""):
         return MASK
-    text = _flow(value, path)
-    text = _URL_PASSWORD.sub(rf"\g<head>:{MASK}@", text)
+    text = _flow(value, path)[:_READ_LENGTH]
+    text = _TOKEN.sub(MASK, _URL_PASSWORD.sub(rf"\g<head>:{MASK}@", text))
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 1] + "…"
 
 

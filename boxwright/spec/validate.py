@@ -151,20 +151,21 @@ class _Host:
         return self._inventory.problem(self._host, path, text, message, allowed)
 
     def _names(self, known: Mapping[str, Any], removed: Mapping[str, Removed]) -> Iterator[Problem]:
-        for name, value in self._variables.items():
+        # The value of a name that nobody knows is not told: it may be a secret whose name was misspelt.
+        for name in self._variables:
             if name in removed:
                 entry = removed[name]
                 told = f"was removed in {entry.since}" + (f": {entry.why}" if entry.why else "")
-                yield self._problem(name, value, told, entry.use or "nothing in its place: take it out")
+                yield self._problem(name, None, told, entry.use or "nothing in its place: take it out")
             elif name in known or name.startswith("ansible_"):
                 continue
             elif name.startswith(OWN_PREFIXES):
                 guess = nearest(name, known)
                 yield self._problem(
-                    name, value, "is not a variable of Boxwright", f"did you mean {guess}?" if guess else ""
+                    name, None, "is not a variable of Boxwright", f"did you mean {guess}?" if guess else ""
                 )
             elif guess := nearest(name, known, likeness=_SLIP):
-                yield self._problem(name, value, "has no effect under this name", f"did you mean {guess}?")
+                yield self._problem(name, None, "has no effect under this name", f"did you mean {guess}?")
 
     def _values(self, schema: Mapping[str, Any]) -> Iterator[Problem]:
         for name in schema.get("required", ()):

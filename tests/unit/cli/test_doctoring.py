@@ -113,7 +113,7 @@ def test_hosts_are_told_one_by_one_and_one_that_is_down_holds_up_none(capsys, ho
     status, out = run(capsys, every=True)
     assert status == 1
     assert "a: nothing fatal" in out
-    assert "b: could not be looked at\n  Connection refused" in out
+    assert "b: could not be looked at\n  nothing answers on its SSH port: Connection refused" in out
     assert "xid-79" in out
     assert "cards-differ" in out
     assert max(map(len, out.splitlines())) <= 100
@@ -133,3 +133,13 @@ def test_one_host_is_not_wrapped_and_a_plan_that_failed_takes_nothing_away(capsy
     hosts(a=host("a", RAW, failure={"kind": "failed", "message": "the hub is down"}))
     status, out = run(capsys, hosts=("a",), as_json=True)
     assert (status, json.loads(out)["verdict"], json.loads(out)["plan"]) == (0, "fine", None)
+
+
+def test_a_name_of_a_log_moves_no_cursor(capsys, tmp_path):
+    path = tmp_path / "a\nb\x1b[2J\u202e.log"
+    path.write_text(HARMLESS)
+    first = run(capsys, log=str(path))[1].splitlines()[0]
+    assert "a\\nb\\x1b[2J\\u202e.log: " in first
+    out = run(capsys, log=str(path), as_json=True)[1]
+    assert "\u202e" not in out
+    assert json.loads(out)["log"] == str(path)

@@ -76,6 +76,16 @@ STATUSES = [
     (DONE, ["validate", *RIGS]),
     (DONE, ["plan", "--host", "rtx5090", "--offline", *RIGS]),
     (DONE, ["schema", "--check"]),
+    (DONE, ["init", "--help"]),
+    (DONE, ["role", "--help"]),
+    (DONE, ["catalog.vllm", "--help"]),
+    (BAD_INPUT, ["--list", "--list-format", "nope"]),
+    (BAD_INPUT, ["--list", "--list-depth", "nope"]),
+    (BAD_INPUT, ["--command-timeout", "nope", "explain"]),
+    (BAD_INPUT, ["--config", "/nowhere", "explain"]),
+    (BAD_INPUT, ["--config", "/nowhere/invoke.yml", "explain"]),
+    (BAD_INPUT, ["--collection", "nope", "explain"]),
+    (BAD_INPUT, ["test", "--name", " "]),
     (BAD_INPUT, ["nope"]),
     (BAD_INPUT, [""]),
     (BAD_INPUT, ["-"]),
@@ -193,3 +203,36 @@ def test_an_ascii_terminal_gets_its_plan():
     )  # fmt: skip
     assert done.returncode == DONE
     assert b"rtx5090: will work" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["explain"], ["explain", "--json"], ["--list"], ["nope", "--json"]])
+def test_output_that_cannot_be_written(words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "boxwright.cli", "--search-root", str(ROOT), *words],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == (BAD_INPUT if "nope" in words else FAILED)
+    assert "Traceback" not in done.stderr
+    assert "boxwright itself" not in done.stderr
+    assert done.stderr.startswith("there is no verb" if "nope" in words else "the output cannot be written: ")
+
+
+@pytest.mark.parametrize("words", ["explain", "--list", "explain --json"])
+def test_output_that_nobody_takes(words):
+    """A closed stream, and a reader that is gone."""
+    command = f"{sys.executable} -m boxwright.cli --search-root {ROOT} {words}"
+    for line in (f"{command} >&-", f"{command} | true"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (DONE, "")
+
+
+def test_a_missing_word_is_asked_for_by_its_option(called):
+    assert "./invoke init --host HOST" in called("init").stderr
+
+
+def test_colour_is_for_terminals_whatever_the_environment_says(called, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in called("explain").stdout

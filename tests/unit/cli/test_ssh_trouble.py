@@ -37,6 +37,11 @@ LOST = "Module result deserialization failed: No start of json char found\n"
             "no host of this name",
             "spelt",
         ),
+        (
+            SENT + "kex_exchange_identification: Connection closed by remote host",
+            "ends the connection",
+            "sshd that listens there",
+        ),
         ("Task failed: Missing sudo password", "sudo asks for a password", "NOPASSWD"),
         (LOST + "sudo: a password is required", "sudo asks for a password", "NOPASSWD"),
         (LOST + "me is not in the sudoers file.", "may not use sudo", "adduser"),
@@ -71,3 +76,17 @@ def test_what_a_host_says_cannot_steer_the_terminal() -> None:
 
 def test_a_host_that_was_not_visited() -> None:
     assert trouble("box1", None).what == "the host was not visited"
+
+
+def test_a_port_beside_an_ipv6_address() -> None:
+    refused = {"message": SENT + "ssh: connect to host 2001:db8::1 port 1: Connection refused"}
+    assert "[2001:db8::1]:PORT" in str(trouble("box1", refused, Address("2001:db8::1", "", 1)))
+
+
+def test_ways_out_of_what_is_no_trouble_with_the_connection() -> None:
+    assert trouble("box1", {"message": "no such file"}, otherwise=("provision it",)).ways_out == (
+        "provision it",
+    )
+    assert trouble("box1", {"message": "Connection refused"}, otherwise=("provision it",)).ways_out != (
+        "provision it",
+    )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from boxwright.cli.planning import _first_sentence
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -49,3 +51,10 @@ def test_inventory_without_a_name():
     done = called("validate", "--inventory=")
     assert done.returncode == 2
     assert "there is no inventory" in done.stderr
+
+
+def test_the_list_of_rules_has_whole_sentences():
+    rows = " ".join(called("explain").stdout.split())
+    assert "its last release is of" in rows or 'no longer be maintained" since' in rows
+    stories = json.loads(called("explain", "--json").stdout)
+    assert all(_first_sentence(one["story"]).endswith((".", "!", "?", '."')) for one in stories.values())
