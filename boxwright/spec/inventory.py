@@ -201,13 +201,11 @@ def load(paths: Sequence[Path]) -> Inventory:
         problems += unread
     for source in sources:
         problems += source.problems
-        is_yaml = source.document is not None
-        reason = None if source.broken else merger.add_source(source.file, is_yaml=is_yaml)
+        reason = None if source.broken else merger.add_source(source.file, is_yaml=bool(source.document))
         source.refused = reason is not None
         if reason and not source.problems:
-            problems.append(
-                Problem(shown_path(source.file), None, None, "", "", f"is no inventory: {reason}")
-            )
+            told = f"is no inventory: {reason}"
+            problems.append(Problem(shown_path(source.file), None, None, "", "", told))
     merger.finish()
     if not merger.hosts and not problems:
         names = ", ".join(shown_path(place) for place in places)
