@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from boxwright.engines.settings import newer
 from boxwright.planner.case import Case
-from boxwright.planner.kv_pool import KV_BYTES
-from boxwright.planner.memory import Ledger, pool_layout
 from boxwright.planner.rules.registry import Note, advice, gate, note
+from boxwright.planner.rules.room import SAFE_SHARE, SAFE_SHARE_HYBRID
+from boxwright.planner.rules.room import ways as more_room
 from boxwright.planner.rules.words import gib
 from boxwright.planner.settings import UTILIZATION, divides
 
@@ -16,9 +14,6 @@ ACCOUNTING = "https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/worker/g
 STEP = "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/config/vllm.py"
 #: The first release that goes through a block of a hybrid in several steps.
 SHORT_STEPS_SINCE = "0.27.0"
-#: Share of a card beyond which the peak that profiling does not see has no room.
-SAFE_SHARE = 0.95
-SAFE_SHARE_HYBRID = 0.92
 
 
 def _smaller_forms(case: Case) -> list[str]:
@@ -53,13 +48,13 @@ def weights_do_not_fit(case: Case) -> Note | None:
     needs = ledger.weights + ledger.overhead.low
     cards = f"each of {len(case.cards)} cards" if len(case.cards) > 1 else f"one {case.cards[0].title}"
     if ledger.pinned and needs <= ledger.budget:
-        room = (ledger.budget - ledger.weights - ledger.overhead.high) // 1024**2 * 1024**2
+        least = (ledger.budget - ledger.weights - ledger.overhead.high) // 1024**2 * 1024**2
         return note(
             f"{gib(ledger.pool.high)} of KV cache beside {gib(needs)} for weights and work are more than the "
             f"{gib(ledger.budget)} of {cards}",
             *(
-                [f"kv_cache_memory_bytes: {room} or less"]
-                if room > 0
+                [f"kv_cache_memory_bytes: {least} or less"]
+                if least > 0
                 else ["a smaller kv_cache_memory_bytes"]
             ),
             at="kv_cache_memory_bytes",
@@ -101,8 +96,7 @@ def kv_cache_too_small(case: Case) -> Note | None:
     longest = pool.longest(ledger.pool.high, context)
     needs = pool.blocks(context) * pool.block_bytes
     ways = [f"context: {longest // 1024 * 1024}" if longest >= 1024 else "a smaller model, or more cards"]
-    if case.settings.kv_format in ("auto", "bf16", "fp16") and _fits_in_8_bits(case, ledger, context):
-        ways.append("kv_cache: fp8 (half the bytes)")
+    ways += more_room(case, ledger, context)
     if ledger.pinned:
         ways.append(f"kv_cache_memory_bytes: {needs + pool.block_bytes} or more")
     has = f"{'has' if ledger.pinned else 'gets at most'} {gib(ledger.pool.high)}"
@@ -111,16 +105,6 @@ def kv_cache_too_small(case: Case) -> Note | None:
         *ways,
         at="context",
     )
-
-
-def _fits_in_8_bits(case: Case, ledger: Ledger, context: int) -> bool:
-    """Whether an 8-bit cache holds a context that one of 16 bits does not."""
-    if case.architecture is None:
-        return False
-    smaller = replace(case.settings, kv_bytes=KV_BYTES["fp8"])
-    drafter = case.drafter.attention if case.drafter else None
-    pool, _ = pool_layout(case.architecture, smaller, drafter, case.cards, case.cuda)
-    return pool is not None and pool.fits(ledger.pool.high, context)
 
 
 @gate("step-smaller-than-block", source=STEP, engine="vllm")
