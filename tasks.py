@@ -251,7 +251,7 @@ def role(c: Any, name: str, command: str = "test") -> None:
 
 @task(
     help={
-        "rig": "the cards the hosts pretend to have",
+        "rig": "the cards they pretend to have: rtx5090 (default), rtx5090x2, rtx3090x2, rtx4090x2, none",
         "hosts": "how many hosts: lab1, lab2, …",
         "suite": "trixie (Debian 13) or bookworm (Debian 12)",
     }

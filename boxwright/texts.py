@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 
 def printable(text: str) -> str:
     """The text with everything that a terminal would obey, or not show, written as an escape."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+#: A name in words and the numbers behind them, as far as an integer is worth reading.
+_PARTS = re.compile(r"([^0-9]*)([0-9]{1,9}|$)")
+#: So many names in a row, and more, are told by the first and the last.
+_ROW = 4
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """Names in the order in which people count; `lab1 to lab20` for what is numbered without a gap."""
+    rows: list[list[str]] = []
+    for name in sorted(names, key=_counting):
+        if rows and _follows(rows[-1][-1], name):
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    return [told for row in rows for told in ([f"{row[0]} to {row[-1]}"] if len(row) >= _ROW else row)]
+
+
+def _counting(name: str) -> list[tuple[str, int]]:
+    # -2: a name without a number is not the one before its own 0.
+    found = [(text, int(digits) if digits else -2) for text, digits in _PARTS.findall(name)]
+    return found[:-1] if len(found) > 1 and found[-1] == ("", -2) else found
+
+
+def _follows(before: str, name: str) -> bool:
+    *first, (text, number) = _counting(before)
+    return _counting(name) == [*first, (text, number + 1)]

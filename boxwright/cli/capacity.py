@@ -36,6 +36,8 @@ def draw_memory(memory: Mapping[str, Any], context: int | str) -> None:
             ["   ", "use", "size", "why"],
             [
                 [f"    {MARKS.get(line['name'], '?')}", line["name"], gib(line["bytes"]), line["why"]]
+                if line["bytes"] >= 0
+                else ["     ", "missing", gib(-line["bytes"]), "more than the card has"]
                 for line in cards[0]["lines"]
             ],
             right=(2,),
@@ -87,6 +89,9 @@ def bar(lines: Sequence[Mapping[str, Any]], card: int, cells: int = BAR_CELLS) -
 
 def draw_cache(memory: Mapping[str, Any], context: int | str) -> None:
     """Print the tokens of the cache, how many sequences of each length stay in it, and the longest."""
+    if not memory["kv_tokens"] or memory["kv_tokens"] == {"low": 0, "high": 0}:
+        say("    KV cache: nothing is left for it")
+        return
     length = f"{context:,}" if isinstance(context, int) else str(context)
     say(
         f"    KV cache: {span(memory['kv_tokens'])} tokens = {span(memory['max_concurrency'])} sequences of "

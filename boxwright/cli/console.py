@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -129,12 +130,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
         drawn.add_column(header, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*map(_harmless, row))
-    try:
-        console().print(drawn, soft_wrap=False)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputLost(error) from error
+    screen = console()
+    screen.file = page = io.StringIO()
+    screen.print(drawn, soft_wrap=False)
+    for line in page.getvalue().splitlines():
+        _write(line.rstrip())
 
 
 def fault_of_ours(error: Exception) -> UserError:

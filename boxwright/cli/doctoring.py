@@ -101,6 +101,7 @@ def summary(host: HostReport | None, inventory: Inventory) -> Summary:
     if host is None or not host.results.get("diagnosis"):
         return _unseen(host), [], Report(), {}
     deployments, report = examine(host.results["diagnosis"][0]["raw"])
+    report = report.on(host.name)
     plan = dict(next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {}))
     if plan:
         locate(host.name, plan, inventory)

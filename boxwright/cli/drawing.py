@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from boxwright.cli.capacity import draw_memory, draw_speed
-from boxwright.cli.console import WIDTH, say, table
+from boxwright.cli.capacity import draw_memory, draw_speed, gib
+from boxwright.cli.console import WIDTH, say, table, wrapped
 from boxwright.facts import HostFacts
+from boxwright.facts.model import ModelFiles
+from boxwright.facts.room import Filesystem
 
 
 def draw_plan(name: str, plan: Mapping[str, Any]) -> None:
@@ -62,6 +64,14 @@ def draw_deployment(deployment: Mapping[str, Any]) -> None:
         say(f"      {key}={shlex.quote(str(value))}")
 
 
+def model_word(model: ModelFiles) -> str:
+    """What a host has of a model, in a few words."""
+    if model.error:
+        return model.detail or model.error
+    size = gib(model.weight_bytes)
+    return f"{size} in the {model.origin}" + (", every byte verified" if model.complete else "")
+
+
 def draw_facts(name: str, facts: HostFacts) -> None:
     """Print what a box is, on a page."""
     system = facts.os
@@ -75,6 +85,21 @@ def draw_facts(name: str, facts: HostFacts) -> None:
             else ""
         )
     )
+    runs = facts.docker
+    toolkit = f", container toolkit {runs.toolkit_version}" if runs.toolkit_version else ""
+    say(f"  docker   {runs.version or 'absent'}{toolkit}")
+    memory = facts.memory
+    say(f"  memory   {gib(memory.total)}, {gib(memory.available)} available")
+    disks: dict[str, list[Filesystem]] = {}
+    for one in facts.filesystems:
+        disks.setdefault(one.device, []).append(one)
+    for first, *others in disks.values():
+        paths = ", ".join(one.path for one in (first, *others))
+        say(wrapped(f"room     {gib(first.available)} of {gib(first.size)} free for {paths}", 2, 9))
+    for model in facts.models:
+        say(wrapped(f"model    {model.repo or model.request}: {model_word(model)}", 2, 9))
+    for release in facts.releases:
+        say(f"  release  {release.id} of {release.deployment}{', live' if release.current else ''}")
     if facts.cards:
         table(
             ["  card", "name", "memory", "power limit", "PCIe"],

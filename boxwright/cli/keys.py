@@ -62,7 +62,7 @@ def show(
             raise trouble(
                 name,
                 report.failure if report else None,
-                otherwise=(f"provision it first: invoke provision --host {name}",),
+                otherwise=(f"provision it first: ./invoke provision --host {name}",),
             )
         keys[name] = base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from boxwright.cli.console import say, say_aside, show_json, table
@@ -56,12 +57,13 @@ def status(*, as_json: bool = False) -> None:
         show_json(found.to_json())
         return
     if not found.hosts:
-        say("the lab is not up: invoke lab.up")
+        say("the lab is not up: ./invoke lab.up")
         return
     table(
         ["host", "cards", "system", "address", "state"],
         [[host.name, host.rig, host.suite, host.address, host.state] for host in found.hosts],
     )
+    say(f"to log in: {shlex.join(['ssh', '-F', found.ssh_config, found.hosts[0].name])}")
 
 
 def down(*, cache: bool = False) -> None:

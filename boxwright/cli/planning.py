@@ -134,8 +134,8 @@ def explain(gate: str, *, as_json: bool = False) -> None:
             f'no gate or advice is named "{printable(gate)}"',
             status=EXIT_BAD_INPUT,
             ways_out=(
-                *([f"invoke explain {guess}"] if (guess := nearest(gate, stories)) else []),
-                "invoke explain lists them",
+                *([f"./invoke explain {guess}"] if (guess := nearest(gate, stories)) else []),
+                "./invoke explain lists them",
             ),
         )
     story = stories[gate]

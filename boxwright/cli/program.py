@@ -72,6 +72,20 @@ class Program(invoke.main.Program):  # type: ignore[misc]  # invoke ships no typ
                 raise ParseError("--list-format is one of: " + ", ".join(_LIST_FORMATS))
             super().parse_cleanup()
 
+    def print_help(self) -> None:
+        """For somebody who named no verb: the verbs, and not invoke's own options."""
+        if not hasattr(self, "scoped_collection"):  # `--help` is answered before the verbs are read
+            self.load_collection()
+            self.list_root, self.scoped_collection = None, self.collection
+        self.list_format, self.list_depth = "flat", None
+        print("Usage: ./invoke VERB [options]\n")
+        self.list_tasks()
+        print("./invoke --help VERB tells a verb's options. README.md begins with what to try first.")
+
+    def task_list_opener(self, extra: str = "") -> str:
+        """The heading of the list: what invoke calls a task is a verb here."""
+        return str(super().task_list_opener(extra)).replace("tasks", "verbs")
+
     @contextmanager
     def _judged(self, *unusable: type[Exception]) -> Iterator[None]:
         """unusable: what invoke ends with where a value of its own options makes no sense."""

@@ -135,17 +135,23 @@ def ssh_words(host: str, inventory: Inventory) -> list[str]:
     return [*words, str(known.get("ansible_host") or host)]
 
 
+def counted(changes: int) -> str:
+    """`1 change`, `2 changes`."""
+    return f"{changes} change{'' if changes == 1 else 's'}"
+
+
 def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -> None:
     if found["failure"]:
         return  # the run said it where it happened
     say()
     if check:
-        say(f"{name}: {found['changed']} changes would be made; nothing was done")
+        say(f"{name}: {counted(found['changed'])} would be made; nothing was done")
         return
-    what = "nothing had to change" if not found["changed"] else f"{found['changed']} changes"
+    what = "nothing had to change" if not found["changed"] else counted(found["changed"])
     say(f"{name}: {what}, {seconds:.0f} s")
-    for role in found["unplanned"]:
-        say(f"  note      {role} changed something that the plan did not list")
+    for change in found["changes"]:
+        if change.partition(": ")[0] in found["unplanned"]:
+            say(f"  note      no plan listed this change: {change}")
     for advice in found["advice"]:
         say(f"  note      {advice}")
     for endpoint in found["endpoints"]:

@@ -125,7 +125,9 @@ def draw(name: str, found: Recommendation, *, everything: bool, of_a_model: int)
     say(
         wrapped(
             f"Order: {', then '.join(RULE)}. tokens/s: decoding one sequence of {wanted.context:,} tokens, "
-            "or of the model's context where that is shorter."
+            "or of the model's context where that is shorter. A size counts by its class, and "
+            f"{catalog_choices.load().fast_enough:g} tokens/s at the low end are fast enough. why: what "
+            "puts a row before the next."
         )
     )
     more = len(found.choices) - len(shown)

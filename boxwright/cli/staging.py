@@ -77,7 +77,7 @@ def refuse_name(name: str, inventory: Inventory) -> None:
             raise UserError(
                 f'the inventory has a {kind} "{name}" already',
                 status=EXIT_BAD_INPUT,
-                ways_out=("another --name", f"invoke plan --host {name}")
+                ways_out=("another --name", f"./invoke plan --host {name}")
                 if kind == "host"
                 else ("another --name",),
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 from boxwright.cli.ansible_run import ROOT
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
+from boxwright.texts import numbered
 
 #: The lab is always there; a user's own hosts are beside it, in a place that git ignores.
 LAB, LOCAL, RIGS = ROOT / "inventory" / "lab", ROOT / "inventory" / "local", ROOT / "inventory" / "rigs"
@@ -36,7 +37,7 @@ def targets(hosts: Sequence[str], inventories: Sequence[str]) -> tuple[Inventory
         raise UserError(
             "which host? none was named",
             status=EXIT_BAD_INPUT,
-            ways_out=("--host NAME, one of: " + ", ".join(some(sorted(inventory.hosts))),),
+            ways_out=("--host NAME, one of: " + ", ".join(some(numbered(inventory.hosts))),),
         )
     return inventory, resolve_hosts(inventory, list(hosts)), paths
 

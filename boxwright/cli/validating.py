@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from boxwright.cli.ansible_run import ROOT
 from boxwright.cli.console import say, show_json
-from boxwright.cli.targets import inventory_paths
+from boxwright.cli.targets import inventory_paths, some
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec import schema
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
 from boxwright.spec.problem import SpecErrors
 from boxwright.spec.validate import check as find_problems
+from boxwright.texts import numbered
 
 SCHEMA = ROOT / "inventory" / "schema.json"
 
@@ -28,7 +29,8 @@ def validate(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool 
         for problem in problems:
             say(str(problem))
         if not problems:
-            say(f"{len(names)} host{'s' if len(names) != 1 else ''}: nothing wrong")
+            which = ", ".join(some(numbered(names)))
+            say(f"{len(names)} host{'s' if len(names) != 1 else ''}: nothing wrong ({which})")
     if problems:
         raise SystemExit(EXIT_BAD_INPUT)
 
@@ -49,7 +51,7 @@ def write_schema(*, check: bool = False) -> None:
             raise UserError(
                 "inventory/schema.json is not what the roles say",
                 status=EXIT_FAILED,
-                ways_out=("invoke schema",),
+                ways_out=("./invoke schema",),
             )
         say("inventory/schema.json is fresh")
         return

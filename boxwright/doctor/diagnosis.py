@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 #: Width of a line of evidence.
@@ -72,6 +72,17 @@ class Report:
         """fatal, slows or fine."""
         now = [one.severity for one in self.causes if not one.past]
         return "fatal" if "fatal" in now else "slows" if now else "fine"
+
+    def on(self, host: str) -> Report:
+        """The report with commands that can be copied: the host's name where they say NAME."""
+
+        def named(found: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
+            return tuple(
+                replace(one, fix=tuple(way.replace("--host NAME", f"--host {host}") for way in one.fix))
+                for one in found
+            )
+
+        return Report(named(self.causes), named(self.consequences), named(self.harmless))
 
     def to_json(self) -> dict[str, Any]:
         """By stable keys."""

@@ -80,6 +80,8 @@ def _report(
     present = {signature.id: one for signature, one, _ in found}
     causes: list[tuple[tuple[Any, ...], Diagnosis]] = []
     consequences: list[Diagnosis] = []
+    # What a state says and no log explains: a service that was stopped leaves no error behind.
+    states: list[tuple[tuple[Any, ...], Diagnosis]] = []
     harmless: list[Diagnosis] = []
     for signature, one, order in found:
         why = next(
@@ -90,13 +92,15 @@ def _report(
             ),
             None,
         )
+        depth = min(DEPTH.index(place) for place in signature.where)
+        key = (one.past, SEVERITIES.index(one.severity), depth, order)
         if signature.severity == "harmless":
             harmless.append(one)
+        elif signature.consequence and signature.when and not why:
+            states.append((key, one))
         elif signature.consequence or why:
             consequences.append(_because(one, why))
         else:
-            depth = min(DEPTH.index(place) for place in signature.where)
-            key = (one.past, SEVERITIES.index(one.severity), depth, order)
             causes.append((key, one))
     fatal = any(one.severity == "fatal" and not one.past for _, one in causes)
     for one, order in unknown:
@@ -104,6 +108,10 @@ def _report(
             causes.append(((False, SEVERITIES.index(one.severity), -1 if not fatal else 99, order), one))
     if consequences and not causes:
         causes.append(((), _only_consequences(consequences)))
+    if any(one.severity == "fatal" and not one.past for _, one in causes):
+        consequences += [one for _, one in states]
+    else:
+        causes += states
     return Report(
         tuple(one for _, one in sorted(causes, key=lambda item: item[0])),
         tuple(consequences),

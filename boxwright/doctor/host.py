@@ -69,10 +69,7 @@ def _state(one: Mapping[str, Any], values: Mapping[str, Any]) -> Deployment:
     elif unit.get("running") or (unit.get("active") == "activating" and unit.get("sub") != "auto-restart"):
         state, what = "starting", "its unit runs and it does not answer yet"
     elif unit.get("load") == "not-found" or (unit.get("active") == "inactive" and not unit.get("restarts")):
-        state, what = (
-            "stopped",
-            "its unit is not there" if unit.get("load") == "not-found" else "it was stopped",
-        )
+        state, what = "stopped", "its unit is not there" if unit.get("load") == "not-found" else ""
     else:
         state, what = "failed", str(unit.get("ending") or unit.get("error") or "")
     return Deployment(str(one.get("name")), one.get("release"), state, what)

@@ -44,6 +44,7 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
     for request in requested:
         request.check()
     watch = Stopwatch()
+    started: list[HostRequest] = []
     lab = Lab.here()
     check_null_device(Path("/dev/null"))
     client = engine(report)
@@ -51,6 +52,7 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
         supply = Supply.start(pool, lab, report)
         try:
             with locked(lab.directory / "lock", report, "with this lab"):
+                started = [one for one in requested if not _runs(client, lab, one.name)]
                 state, containers = _start_hosts(client, lab, requested, report)
             ready = [
                 pool.submit(hosts.prepare, container, name, report) for name, container in containers.items()
@@ -68,10 +70,12 @@ def up(requested: Sequence[HostRequest], report: Report = print) -> State:
             if supply.busy:
                 report("lab: failed; what is being made for the cache is finished first")
             raise
-    for request in requested:
+    # What ran already is not worth a word before each verb.
+    for request in started:
         address = state.hosts[request.name].address
         report(f"lab: {request.name} ({request.rig}, {request.suite}) is up at {address}")
-    report(f"lab: ready in {watch}")
+    if started:
+        report(f"lab: ready in {watch}")
     return state
 
 
@@ -88,6 +92,7 @@ def down(names: Sequence[str] | None = None, report: Report = print, *, cache: b
             _remove_hosts(client, lab, names, report)
             return
         if client is not None:
+            report("lab: removing hosts, network and images; this takes up to a minute")
             _remove_all(client, lab)
         (lab.root / LOCK_FILE).unlink(missing_ok=True)
         shutil.rmtree(lab.directory)
@@ -148,6 +153,11 @@ def _start_hosts(
         state.save(lab)
     ssh.configure(lab, {name: host.address for name, host in state.hosts.items()})
     return state, containers
+
+
+def _runs(client: docker.DockerClient, lab: Lab, name: str) -> bool:
+    container = machine.find(client, lab, name)
+    return container is not None and container.status == "running"
 
 
 def _remove_hosts(client: docker.DockerClient, lab: Lab, names: Sequence[str], report: Report) -> None:

@@ -30,7 +30,10 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class LabStatus:
-    """The lab as it is. depot: as HostStatus.state; ports: the depot's on 127.0.0.1; cache_bytes: on disk."""
+    """The lab as it is. depot: as HostStatus.state; ports: the depot's on 127.0.0.1; cache_bytes: on disk.
+
+    ssh_config: of the hosts, for `ssh -F`.
+    """
 
     id: str
     subnet: str
@@ -40,6 +43,7 @@ class LabStatus:
     ports: dict[str, int]
     cache: str
     cache_bytes: int
+    ssh_config: str
 
     def to_json(self) -> dict[str, Any]:
         """The status as plain values."""
@@ -85,6 +89,7 @@ def status() -> LabStatus:
         ports=dict(state.ports),
         cache=str(lab.cache),
         cache_bytes=size_of(lab.cache),
+        ssh_config=str(lab.directory / "ssh_config"),
     )
 
 

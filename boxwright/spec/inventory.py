@@ -17,7 +17,7 @@ from boxwright.spec.problem import Problem, SpecErrors
 from boxwright.spec.sources import Source, VarsFile, read_source, source_files, vars_files
 from boxwright.spec.structure import name_clashes
 from boxwright.spec.suggestions import did_you_mean, nearest
-from boxwright.texts import printable
+from boxwright.texts import numbered, printable
 
 #: Prefixes of the variables that Boxwright reads.
 OWN_PREFIXES = ("box_", *ROLE_PREFIXES)
@@ -262,6 +262,7 @@ def _no_host(inventory: Inventory, reasons: Sequence[str], ways_out: Sequence[st
 
 
 def _listed(names: Sequence[str]) -> str:
+    names = numbered(names)
     more = len(names) - _MOST_LISTED
     return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "") if names else "none"
 

@@ -76,7 +76,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             name = result.task.name
             host["changed_tasks"].append({"role": self._role, "task": name, "seconds": round(seconds, 1)})
             self._say(
-                f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}", YELLOW
+                f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}".rstrip(),
+                YELLOW,
             )
         # A role that has something to tell beside what it changes tells it by a task of the module debug.
         told = [data["msg"]] if action == "debug" and isinstance(data.get("msg"), str) else []

@@ -160,7 +160,7 @@ def unknown_offline(case: Case) -> Iterator[Note]:
             yield note(
                 f"nothing is known of {shown(source.name)} without asking the hub",
                 *_catalogued(case, source),
-                "plan on the host, or with recorded facts: invoke plan --facts FILE",
+                "plan on the host, or with recorded facts: ./invoke plan --facts FILE",
                 "use a model of the catalog",
                 at=at,
             )

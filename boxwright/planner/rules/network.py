@@ -112,7 +112,7 @@ def without_key(case: Case) -> Note | None:
         return None
     return note(
         f"the key is switched off, and {shown(case.deployment.bind)} is reached from beyond the host",
-        "leave it out: the box makes a key (invoke key --host …)",
+        "leave it out: the box makes a key (./invoke key --host …)",
         "bind: 127.0.0.1",
         at="bind",
     )

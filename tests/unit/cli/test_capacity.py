@@ -34,6 +34,15 @@ def test_cards_that_are_alike_share_a_bar(capsys):
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
+def test_what_does_not_fit_is_missing_and_leaves_no_cache(capsys):
+    text = drawn(memory(cards=("rtx3090",), model="qwen3.8-27b-fp8", speculative=Speculative()), capsys)
+    missing = next(line.split() for line in text.splitlines() if "missing" in line)
+    assert float(missing[1]) > 0
+    assert "left free" not in text
+    assert "KV cache: nothing is left for it" in text
+    assert not [line for line in text.splitlines() if line.endswith(" ")]
+
+
 def test_pipeline_stages_have_their_own(capsys):
     said = memory(tensor_parallel=1, pipeline_parallel=2)
     text = drawn(said, capsys)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport
-from boxwright.cli.provisioning import _endpoint, curl, ssh_words, summary
+from boxwright.cli.provisioning import _endpoint, counted, curl, ssh_words, summary
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
 
@@ -69,6 +69,10 @@ def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
     said = capsys.readouterr()
     assert (said.err if as_json else said.out) == "lab: ready\n"
     assert (said.out if as_json else said.err) == ""
+
+
+def test_changes_are_counted_in_words():
+    assert [counted(number) for number in (0, 1, 14)] == ["0 changes", "1 change", "14 changes"]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from boxwright.cli.planning import _first_sentence
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def called(*words):
-    argv = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), *words]
+def called(*words, module="invoke"):
+    argv = [sys.executable, "-m", module, "--search-root", str(ROOT), *words]
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -31,6 +31,22 @@ def test_explain_an_id_for_programs(words):
 
 def test_explain_alone_lists():
     assert "no-card" in json.loads(called("explain", "--json").stdout)
+
+
+def test_a_table_has_no_blanks_at_the_end_of_its_lines():
+    done = called("explain")
+    words = " ".join(done.stdout.split())
+    assert "such as the Qwen3.5 hybrids." in words
+    assert not [line for line in done.stdout.splitlines() if line.endswith(" ")]
+
+
+@pytest.mark.parametrize("words", [(), ("--help",)])
+def test_no_verb_names_them_all(words):
+    done = called(*words, module="boxwright.cli")
+    assert done.returncode == 0, done.stderr
+    assert "Available verbs:" in done.stdout
+    assert "  provision  " in done.stdout
+    assert "./invoke --help VERB" in done.stdout
 
 
 def test_explain_an_unknown_id():

@@ -75,6 +75,20 @@ def test_states(unit, health, state):
     )
 
 
+def test_a_service_that_was_stopped_is_the_fault_whatever_slows_it_while_it_runs():
+    """It leaves no error behind, and does not follow from what its log warns of."""
+    slow = (
+        "1764410300.000000 box1 boxwright-qwen[9]: WARNING [vllm.py:1] Enforce eager set, disabling "
+        "torch.compile"
+    )
+    stopped = {**FAILED, "active": "inactive", "sub": "dead", "ending": ""}
+    states, report = examine(host(deployment(unit=stopped, health=None, journal={"rc": 0, "text": slow})))
+    assert (states[0].state, report.verdict, names(report.causes)) == (
+        "stopped", "fatal", ["not-serving", "eager-mode"])  # fmt: skip
+    assert report.on("box1").causes[0].fix[0].startswith("./invoke provision --host box1 ")
+    assert report.consequences == ()
+
+
 def test_that_nothing_serves_is_fatal_even_when_no_log_says_why():
     report = examine(host(deployment(unit=FAILED, health=None)))[1]
     assert report.verdict == "fatal"

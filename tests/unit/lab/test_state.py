@@ -149,7 +149,15 @@ def test_a_null_device_that_others_cannot_write_is_refused(monkeypatch):
 def test_status_as_a_table():
     host = HostStatus("lab1", "rtx5090", "trixie", "172.28.0.10", "running")
     status = LabStatus(
-        "abc", "172.28.0.0/24", (host,), "running", "172.28.0.2", {"hub": 4000}, "/c", 3 * 2**20
+        "abc",
+        "172.28.0.0/24",
+        (host,),
+        "running",
+        "172.28.0.2",
+        {"hub": 4000},
+        "/c",
+        3 * 2**20,
+        "/l/ssh_config",
     )
     lines = status.table().splitlines()
     assert [line.split() for line in lines[:3]] == [

@@ -1,0 +1,21 @@
+"""Names as people count them."""
+
+import pytest
+
+from boxwright.texts import numbered
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ([], []),
+        (["lab10", "lab2", "lab1", "box1"], ["box1", "lab1", "lab2", "lab10"]),
+        ([f"lab{number}" for number in range(1, 21)], ["lab1 to lab20"]),
+        (["lab1", "lab2", "lab3", "lab4", "lab6"], ["lab1 to lab4", "lab6"]),
+        (["rtx3090x2", "rtx5090", "rtx5090x2"], ["rtx3090x2", "rtx5090", "rtx5090x2"]),
+        (["lab", "lab0", "lab1", "lab2"], ["lab", "lab0", "lab1", "lab2"]),
+        (["a", "b01", "b02"], ["a", "b01", "b02"]),
+    ],
+)
+def test_numbered(names, told):
+    assert numbered(names) == told
