@@ -7,7 +7,7 @@ from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.room import SAFE_SHARE, SAFE_SHARE_HYBRID
 from boxwright.planner.rules.room import ways as more_room
-from boxwright.planner.rules.words import gib
+from boxwright.planner.rules.words import gib, gib_apart
 from boxwright.planner.settings import UTILIZATION, divides
 
 ACCOUNTING = "https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/worker/gpu_worker.py"
@@ -99,9 +99,10 @@ def kv_cache_too_small(case: Case) -> Note | None:
     ways += more_room(case, ledger, context)
     if ledger.pinned:
         ways.append(f"kv_cache_memory_bytes: {needs + pool.block_bytes} or more")
-    has = f"{'has' if ledger.pinned else 'gets at most'} {gib(ledger.pool.high)}"
+    wanted, most = gib_apart(needs, ledger.pool.high)
+    has = f"{'has' if ledger.pinned else 'gets at most'} {most}"
     return note(
-        f"one sequence of {context:,} tokens needs {gib(needs)} of KV cache a card; it {has}",
+        f"one sequence of {context:,} tokens needs {wanted} of KV cache a card; it {has}",
         *ways,
         at="context",
     )

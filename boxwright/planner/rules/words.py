@@ -9,9 +9,15 @@ GIB = 1 << 30
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
-def gib(size: float) -> str:
+def gib(size: float, digits: int = 1) -> str:
     """Memory: `21.4 GiB`."""
-    return f"{size / GIB:.1f} GiB"
+    return f"{size / GIB:.{digits}f} GiB"
+
+
+def gib_apart(one: float, other: float) -> tuple[str, str]:
+    """Two sizes of memory, with as many digits as it takes to tell them apart: `1.94 GiB` and `1.90 GiB`."""
+    digits = next((count for count in (1, 2) if gib(one, count) != gib(other, count)), 3)
+    return gib(one, digits), gib(other, digits)
 
 
 def gb(size: float) -> str:

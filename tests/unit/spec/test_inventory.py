@@ -352,9 +352,9 @@ def test_it_is_quick(write: Write) -> None:
     deployment = "box_deployments:\n  - {name: q, model: qwen3-8b, image: 'x:1'}\n"
     files = {f"host_vars/box{number}.yml": deployment for number in range(1, 41)}
     directory = write({"hosts.yml": "all:\n  hosts:\n    box[1:40]:\n", **files})
-    started = time.perf_counter()
+    started = time.process_time()
     assert not check(load([directory]))
-    assert time.perf_counter() - started < 1.5
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.usefixtures("password")
