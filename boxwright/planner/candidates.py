@@ -11,7 +11,7 @@ from boxwright.catalog.choices import Choices
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.facts.model import HostFacts
 from boxwright.planner.cards import PlannedCard
-from boxwright.planner.settings import divides
+from boxwright.planner.sharing import divides
 from boxwright.spec.box import Box, Deployment, ModelRef, Speculative
 from boxwright.spec.suggestions import did_you_mean
 

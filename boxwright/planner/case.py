@@ -169,7 +169,15 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     engine = engines.of(deployment.engine)
     table = catalog.options[engine.dialect.engine]
     cards = host_cards.of_deployment(deployment, indices, host.cards)
-    chosen = settings.resolve(deployment, model.architecture, cards, image, table, _kv_scheme(host, model))
+    chosen = settings.resolve(
+        deployment,
+        model.architecture,
+        cards,
+        image,
+        table,
+        _kv_scheme(host, model),
+        model.quantization.block,
+    )
     if deployment.gpus is None:
         ranks = chosen.tensor_parallel * chosen.pipeline_parallel
         indices, cards = indices[:ranks], cards[:ranks]

@@ -10,6 +10,7 @@ from boxwright.catalog.images import ImageInfo
 from boxwright.engines.settings import Settings
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.kv_pool import KV_BYTES, prefix_caching_default
+from boxwright.planner.sharing import most_ranks
 from boxwright.spec.box import Deployment
 
 #: Share of a card that the engine may fill when nobody says: room for the peak that profiling does not see,
@@ -50,10 +51,12 @@ def resolve(
     image: ImageInfo,
     table: OptionTable,
     kv_scheme: bool,
+    block: tuple[int, int] | None,
 ) -> Settings:
     """The numbers as declared, with the plan's choices; the context stays open where it is `auto`.
 
-    kv_scheme: the checkpoint brings scales for an 8-bit cache, which the format `auto` then uses.
+    kv_scheme: the checkpoint brings scales for an 8-bit cache, which the format `auto` then uses. block: of
+    weights that have one scale.
     """
     release, exact = table.nearest(image.release)
     pipeline = max(1, deployment.pipeline_parallel)
@@ -73,7 +76,9 @@ def resolve(
     return Settings(
         release=release,
         exact=exact,
-        tensor_parallel=_tensor_parallel(deployment, architecture, len(deployment.gpus or cards) // pipeline),
+        tensor_parallel=_tensor_parallel(
+            deployment, architecture, block, len(deployment.gpus or cards) // pipeline
+        ),
         pipeline_parallel=pipeline,
         context=deployment.context
         if isinstance(deployment.context, int) and deployment.context > 0
@@ -101,25 +106,15 @@ def resolve(
     )
 
 
-def divides(architecture: Architecture, tensor_parallel: int) -> bool:
-    """Whether every rank gets whole heads: query heads, KV heads or copies of them, and those of linear
-    attention.
-    """
-    attention, linear = architecture.attention, architecture.linear
-    if attention.heads % tensor_parallel:
-        return False
-    if attention.kv_heads % tensor_parallel and tensor_parallel % attention.kv_heads:
-        return False
-    return linear is None or not (linear.key_heads % tensor_parallel or linear.value_heads % tensor_parallel)
-
-
-def _tensor_parallel(deployment: Deployment, architecture: Architecture | None, cards: int) -> int:
-    """The declared number; without one, as many of the cards as the model's heads can be shared by."""
+def _tensor_parallel(
+    deployment: Deployment, architecture: Architecture | None, block: tuple[int, int] | None, cards: int
+) -> int:
+    """The declared number; without one, as many of the cards as can share the model."""
     if deployment.tensor_parallel is not None:
         return max(1, deployment.tensor_parallel)
     if architecture is None or deployment.gpus is not None:
         return max(1, cards)
-    return next((count for count in range(max(1, cards), 1, -1) if divides(architecture, count)), 1)
+    return most_ranks(architecture, cards, block, deployment.extra_args)
 
 
 def _given(deployment: Deployment, option: str) -> object:

@@ -8,7 +8,8 @@ from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.room import SAFE_SHARE, SAFE_SHARE_HYBRID
 from boxwright.planner.rules.room import ways as more_room
 from boxwright.planner.rules.words import gib, gib_apart
-from boxwright.planner.settings import UTILIZATION, divides
+from boxwright.planner.settings import UTILIZATION
+from boxwright.planner.sharing import divides
 
 ACCOUNTING = "https://github.com/vllm-project/vllm/blob/v0.29.0/vllm/v1/worker/gpu_worker.py"
 STEP = "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/config/vllm.py"

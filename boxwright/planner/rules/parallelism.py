@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from boxwright.catalog.architecture import Architecture
 from boxwright.engines.vllm_names import spelling
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
-from boxwright.planner.settings import divides
+from boxwright.planner.sharing import divides, most_ranks, split_part
 
 #: 10^9 bytes a second and lane, one way, after encoding: PCIe generation -> bandwidth (PCI-SIG).
 LANE_GB_S = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
@@ -22,7 +21,7 @@ def _largest(case: Case) -> int:
     cards = max(1, len(case.cards) // case.settings.pipeline_parallel)
     if architecture is None:
         return 1
-    return next((count for count in range(cards, 1, -1) if divides(architecture, count)), 1)
+    return most_ranks(architecture, cards, case.model.quantization.block, case.deployment.extra_args)
 
 
 def _way(case: Case) -> str:
@@ -98,46 +97,17 @@ def splits_weight_blocks(case: Case) -> Note | None:
     divide. Expert parallelism gives each rank whole experts instead.
     """
     architecture, block = case.architecture, case.model.quantization.block
-    tp = case.settings.tensor_parallel
-    if architecture is None or block is None or tp == 1:
+    tp, options = case.settings.tensor_parallel, case.deployment.extra_args
+    wrong = split_part(architecture, tp, block, options) if architecture else None
+    if architecture is None or block is None or wrong is None:
         return None
-    whole_experts = any(
-        spelling(name) == "enable-expert-parallel" and value is True
-        for name, value in case.deployment.extra_args.items()
-    )
-    parts = _blocked(architecture, whole_experts=whole_experts)
-    wrong = next(((what, width) for what, width in parts if _splits(width, tp, block)), None)
-    if wrong is None:
-        return None
-    fewer = next(
-        count
-        for count in range(tp - 1, 0, -1)
-        if divides(architecture, count) and not any(_splits(width, count, block) for _, width in parts)
-    )
     what, width = wrong
     return note(
         f"{what} is {width:,} wide; {tp} cards cannot share its blocks of {block[0]} x {block[1]} weights",
-        f"tensor_parallel: {fewer}",
+        f"tensor_parallel: {most_ranks(architecture, tp - 1, block, options)}",
         *(["extra_args: {enable-expert-parallel: true}"] if what == "an expert" else []),
         at="tensor_parallel",
     )
-
-
-def _blocked(architecture: Architecture, *, whole_experts: bool) -> list[tuple[str, int]]:
-    """The parts whose width tensor parallel ranks share, with the width of each."""
-    experts, parts = architecture.experts, []
-    if experts and not whole_experts:
-        parts.append(("an expert", experts.intermediate))
-    if experts and experts.shared:
-        parts.append(("the shared expert", experts.shared))
-    if experts is None or experts.dense_layers:
-        parts.append(("the feed-forward part", architecture.intermediate))
-    return parts
-
-
-def _splits(width: int, ranks: int, block: tuple[int, int]) -> bool:
-    """Whether a rank's part of a width is not made of whole blocks."""
-    return ranks > 1 and any(width % (ranks * side) for side in block)
 
 
 @advice("cards-left-idle", source=HEADS)
@@ -149,8 +119,9 @@ def left_idle(case: Case) -> Note | None:
     idle = len(host.cards) - len(case.indices)
     if idle <= 0 or case.architecture is None:
         return None
+    parts = "blocks of weights" if divides(case.architecture, len(host.cards)) else "heads"
     return note(
-        f"{idle} of {len(host.cards)} cards stay{'s' if idle == 1 else ''} idle: the heads of "
+        f"{idle} of {len(host.cards)} cards stay{'s' if idle == 1 else ''} idle: the {parts} of "
         f"{case.model.name} cannot be shared by all of them",
         "declare a second deployment for the others",
         "gpus: […] to say which it uses",

@@ -10,7 +10,7 @@ from boxwright.engines.settings import newer
 from boxwright.engines.vllm_names import notes, spelling
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
-from boxwright.planner.settings import divides
+from boxwright.planner.sharing import divides
 
 #: How the methods are called in options, real and invented.
 _METHODS = (
