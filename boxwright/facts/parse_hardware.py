@@ -38,9 +38,7 @@ def cards(data: Raw) -> tuple[Card, ...]:
     taken = {card.index for card in listed}
     free = (index for index in range(len(rows) + len(on_bus)) if index not in taken)
     # One that is silent while others answer; or the only one, which is named when its handle cannot be had.
-    listed += [
-        _silent(next(free), bus, on_bus[bus], lost=bool(rows) or bus in found.lost) for bus in silent
-    ]
+    listed += [_silent(next(free), bus, on_bus[bus], lost=bool(rows) or bus in found.lost) for bus in silent]
     return tuple(sorted(listed, key=lambda card: card.index))
 
 

@@ -12,6 +12,7 @@ from boxwright.cli.ansible_run import ROOT
 PROGRAMS = Path(sys.executable).parent
 LINTERS = {
     "ruff": [PROGRAMS / "ruff", "check", "."],
+    "format": [PROGRAMS / "ruff", "format", "--check", "."],
     "mypy": [PROGRAMS / "mypy"],
     "yamllint": [
         PROGRAMS / "yamllint",

@@ -25,7 +25,7 @@ def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) 
     with locked(target.with_name(f"{target.name}.lock"), report, f"making {what}"):
         if target.is_dir():
             return target
-        for left in target.parent.glob(f"{target.name}.*.partial"):     # of a run that was killed
+        for left in target.parent.glob(f"{target.name}.*.partial"):  # of a run that was killed
             shutil.rmtree(left)
         temporary = target.with_name(f"{target.name}.{os.getpid()}.partial")
         watch = Stopwatch()
@@ -33,9 +33,12 @@ def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) 
             temporary.mkdir()
             make(temporary)
             temporary.replace(target)
-        except OSError as error:    # most often no room left
-            raise UserError(f"could not make {what}", where=str(error.filename or target),
-                            why=error.strerror or str(error)) from error
+        except OSError as error:  # most often no room left
+            raise UserError(
+                f"could not make {what}",
+                where=str(error.filename or target),
+                why=error.strerror or str(error),
+            ) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         report(f"lab: {what} made in {watch}")
@@ -49,8 +52,13 @@ def digest(*parts: str | Path) -> str:
     """
     total = hashlib.sha256()
     for part in parts:
-        content = (part.encode() if isinstance(part, str) else
-                   _code(part) if part.suffix == ".py" else part.read_bytes())
+        content = (
+            part.encode()
+            if isinstance(part, str)
+            else _code(part)
+            if part.suffix == ".py"
+            else part.read_bytes()
+        )
         total.update(f"{len(content)}\n".encode() + content)
     return total.hexdigest()[:12]
 
@@ -60,8 +68,12 @@ def _code(source: Path) -> bytes:
     tree = ast.parse(source.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) \
-                and isinstance(body[0].value, ast.Constant):
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
             del body[0]
     return ast.dump(tree).encode()
 

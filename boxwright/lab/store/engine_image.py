@@ -52,7 +52,7 @@ def push(registry_url: str, cache: Path, report: Report) -> None:
 
 def image_layers(cache: Path, report: Report) -> list[Layer]:
     """The image's layers: the base system; the packages; their byte code and the command `vllm`."""
-    site = environment.ensure(cache, report)    # makes the base beside the packages
+    site = environment.ensure(cache, report)  # makes the base beside the packages
     base = environment.base(report)
     # Layers differ with the code that makes them; the packages' own digest is in the directory's name.
     code = digest(*sources("engine_image.py", "layers.py"))
@@ -82,21 +82,46 @@ def image_layers(cache: Path, report: Report) -> list[Layer]:
 
 def configuration(cuda: str, parts: list[Layer]) -> bytes:
     """The image's configuration. cuda: the CUDA release that its environment names."""
-    paths = ("/usr/local/nvidia/bin", "/usr/local/cuda/bin", "/usr/local/sbin", "/usr/local/bin",
-             "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+    paths = (
+        "/usr/local/nvidia/bin",
+        "/usr/local/cuda/bin",
+        "/usr/local/sbin",
+        "/usr/local/bin",
+        "/usr/sbin",
+        "/usr/bin",
+        "/sbin",
+        "/bin",
+    )
     variables = {
-        "PATH": ":".join(paths), "CUDA_VERSION": cuda,
+        "PATH": ":".join(paths),
+        "CUDA_VERSION": cuda,
         "NVIDIA_REQUIRE_CUDA": f"cuda>={cuda.rpartition('.')[0]}",
-        "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        "LD_LIBRARY_PATH": "/usr/local/nvidia/lib:/usr/local/nvidia/lib64", "LANG": "C.UTF-8",
-        "VLLM_USAGE_SOURCE": "production-docker-image", **SETTINGS}
-    labels = {"org.opencontainers.image.title": "vLLM's CPU build for the Boxwright lab",
-              "org.opencontainers.image.version": VLLM, "maintainer": "Boxwright"}
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "LD_LIBRARY_PATH": "/usr/local/nvidia/lib:/usr/local/nvidia/lib64",
+        "LANG": "C.UTF-8",
+        "VLLM_USAGE_SOURCE": "production-docker-image",
+        **SETTINGS,
+    }
+    labels = {
+        "org.opencontainers.image.title": "vLLM's CPU build for the Boxwright lab",
+        "org.opencontainers.image.version": VLLM,
+        "maintainer": "Boxwright",
+    }
     created = "2026-01-01T00:00:00Z"
-    return json.dumps({
-        "architecture": "amd64", "os": "linux", "created": created,
-        "config": {"Env": [f"{name}={value}" for name, value in variables.items()], "Labels": labels,
-                   "Entrypoint": ["vllm", "serve"], "WorkingDir": "/vllm-workspace"},
-        "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in parts]},
-        "history": [{"created": created, "created_by": "boxwright.lab.store"} for _ in parts],
-    }, sort_keys=True).encode()
+    return json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "created": created,
+            "config": {
+                "Env": [f"{name}={value}" for name, value in variables.items()],
+                "Labels": labels,
+                "Entrypoint": ["vllm", "serve"],
+                "WorkingDir": "/vllm-workspace",
+            },
+            "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in parts]},
+            "history": [{"created": created, "created_by": "boxwright.lab.store"} for _ in parts],
+        },
+        sort_keys=True,
+    ).encode()

@@ -31,37 +31,68 @@ SITE = f"/usr/local/lib/python{PYTHON}/dist-packages"
 TIME = 1767225600
 
 BASE = images.Recipe(
-    name="engine-base", suite="bookworm", packages=("python3", "libgomp1", "libnuma1"),
-    setup="rm -rf /usr/share/man/* /usr/share/doc/* /usr/share/locale/* /usr/share/info/*\n")
+    name="engine-base",
+    suite="bookworm",
+    packages=("python3", "libgomp1", "libnuma1"),
+    setup="rm -rf /usr/share/man/* /usr/share/doc/* /usr/share/locale/* /usr/share/info/*\n",
+)
 
 #: Settings without which the trimmed CPU build does not start, whatever flags it is started with. No compiler
 #: is there: what torch would compile runs as it is, as with --enforce-eager. A fixed memory for the KV cache
 #: in GiB, since the default is a share of the machine's. No threads bound to processors: one for each card is
 #: more than some have.
-SETTINGS = {"TORCHDYNAMO_DISABLE": "1", "VLLM_USE_AOT_COMPILE": "0", "VLLM_CPU_KVCACHE_SPACE": "1",
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+SETTINGS = {
+    "TORCHDYNAMO_DISABLE": "1",
+    "VLLM_USE_AOT_COMPILE": "0",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
 
 #: Between them they import what a server, its engine and its workers import, models and drafting included.
 IMPORTED = (
-    "vllm.entrypoints.cli.main", "vllm.entrypoints.cli.serve", "vllm.entrypoints.openai.api_server",
+    "vllm.entrypoints.cli.main",
+    "vllm.entrypoints.cli.serve",
+    "vllm.entrypoints.openai.api_server",
     "vllm.entrypoints.launchers.api_server.entry",
-    "vllm.v1.engine.async_llm", "vllm.v1.engine.core", "vllm.v1.executor.multiproc_executor",
-    "vllm.v1.worker.cpu_worker", "vllm.v1.worker.cpu_model_runner", "vllm.v1.attention.backends.cpu_attn",
-    "vllm.model_executor.models.llama", "vllm.model_executor.models.qwen3",
-    "vllm.model_executor.models.qwen3_5", "vllm.model_executor.models.qwen3_5_mtp",
-    "vllm.model_executor.layers.quantization.auto_awq", "vllm.renderers.hf",
-    "model_hosting_container_standards.sagemaker", "uvicorn.protocols.http.httptools_impl",
-    "uvicorn.lifespan.on", "setproctitle", "pydantic.v1",
+    "vllm.v1.engine.async_llm",
+    "vllm.v1.engine.core",
+    "vllm.v1.executor.multiproc_executor",
+    "vllm.v1.worker.cpu_worker",
+    "vllm.v1.worker.cpu_model_runner",
+    "vllm.v1.attention.backends.cpu_attn",
+    "vllm.model_executor.models.llama",
+    "vllm.model_executor.models.qwen3",
+    "vllm.model_executor.models.qwen3_5",
+    "vllm.model_executor.models.qwen3_5_mtp",
+    "vllm.model_executor.layers.quantization.auto_awq",
+    "vllm.renderers.hf",
+    "model_hosting_container_standards.sagemaker",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.lifespan.on",
+    "setproctitle",
+    "pydantic.v1",
 )
 IMPORT = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
 
 #: Not needed to serve: tests, headers and programs for building, examples. Patterns below the site directory.
 UNWANTED = (
-    "bin", "torch/include", "torch/bin/*[tT]est*", "torch/bin/protoc*", "torch/share", "torch/test",
-    "torch/lib/*.a", "torch/lib/*test*", "numba/tests", "numba/cuda/tests", "sympy/**/tests",
-    "networkx/**/tests", "numpy/**/tests", "**/*.pyi",
+    "bin",
+    "torch/include",
+    "torch/bin/*[tT]est*",
+    "torch/bin/protoc*",
+    "torch/share",
+    "torch/test",
+    "torch/lib/*.a",
+    "torch/lib/*test*",
+    "numba/tests",
+    "numba/cuda/tests",
+    "sympy/**/tests",
+    "networkx/**/tests",
+    "numpy/**/tests",
+    "**/*.pyi",
     # Where each package came from on this machine: the image is to be the same on every one.
-    "*.dist-info/direct_url.json", "*.dist-info/REQUESTED",
+    "*.dist-info/direct_url.json",
+    "*.dist-info/REQUESTED",
 )
 
 
@@ -76,18 +107,28 @@ def ensure(cache: Path, report: Report) -> Path:
     Raises UserError, among others on a machine for whose processor there are no packages.
     """
     if platform.machine() != "x86_64":
-        raise UserError(f"the lab's engine is built for x86-64, and this machine is {platform.machine()}",
-                        ways_out=("run the lab on an x86-64 machine",))
+        raise UserError(
+            f"the lab's engine is built for x86-64, and this machine is {platform.machine()}",
+            ways_out=("run the lab on an x86-64 machine",),
+        )
     recipe = digest(PINS, *sources("environment.py", "elf.py"))
-    made = kept(cache / "engine" / f"site-{recipe}", report, f"the engine (vLLM {VLLM})",
-                lambda folder: _make(folder, cache, report))
+    made = kept(
+        cache / "engine" / f"site-{recipe}",
+        report,
+        f"the engine (vLLM {VLLM})",
+        lambda folder: _make(folder, cache, report),
+    )
     return made / "site"
 
 
 def torch_wheel(cache: Path, report: Report) -> Path:
     """The wheel of torch's CPU build, kept in the cache: the engine has it, and the wheel index too."""
-    folder = kept(cache / "torch" / f"{TORCH.partition('==')[2]}-cp311", report, f"download of {TORCH}",
-                  lambda place: packages.download_torch(TORCH, place, PYTHON))
+    folder = kept(
+        cache / "torch" / f"{TORCH.partition('==')[2]}-cp311",
+        report,
+        f"download of {TORCH}",
+        lambda place: packages.download_torch(TORCH, place, PYTHON),
+    )
     return next(folder.glob("*.whl"))
 
 
@@ -115,8 +156,14 @@ def _make(folder: Path, cache: Path, report: Report) -> None:
             os.utime(path, (TIME, TIME))
         root = system.result()
     report("lab: importing the engine once, for its byte code")
-    workshop.run(root, ["python3", "-W", "ignore", "-c", IMPORT, *IMPORTED], report, what="import the engine",
-                 binds={SITE: site}, environment={**SETTINGS, "HOME": "/tmp", "VLLM_NO_USAGE_STATS": "1"})
+    workshop.run(
+        root,
+        ["python3", "-W", "ignore", "-c", IMPORT, *IMPORTED],
+        report,
+        what="import the engine",
+        binds={SITE: site},
+        environment={**SETTINGS, "HOME": "/tmp", "VLLM_NO_USAGE_STATS": "1"},
+    )
 
 
 def _trim(site: Path) -> None:

@@ -50,8 +50,13 @@ class Gguf:
         headers = [reader.tensor(path) for _ in range(count)]
         alignment = metadata.get("general.alignment", 32)
         start = reader.aligned(alignment if isinstance(alignment, int) else 32)
-        return cls(metadata, [Tensor(name, kind, shape, reader.data[start + offset:start + offset + size])
-                              for name, kind, shape, offset, size in headers])
+        return cls(
+            metadata,
+            [
+                Tensor(name, kind, shape, reader.data[start + offset : start + offset + size])
+                for name, kind, shape, offset, size in headers
+            ],
+        )
 
 
 class _Reader:
@@ -64,7 +69,7 @@ class _Reader:
         if self.place + size > len(self.data):
             raise GgufError("the file ends too early")
         self.place += size
-        return self.data[self.place - size:self.place]
+        return self.data[self.place - size : self.place]
 
     def number(self, code: str) -> int:
         return int(struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0])

@@ -36,8 +36,13 @@ def from_file(archive: Path) -> Iterator[bytes]:
             yield part
 
 
-def from_tree(tree: Path, place: str, time: int, wanted: Callable[[Path], bool],
-              files: Iterable[tuple[str, bytes, int]] = ()) -> Iterator[bytes]:
+def from_tree(
+    tree: Path,
+    place: str,
+    time: int,
+    wanted: Callable[[Path], bool],
+    files: Iterable[tuple[str, bytes, int]] = (),
+) -> Iterator[bytes]:
     """An archive of the files of a directory, at `place` in the image, and of some single files.
 
     Owner, order and times (`time`, in seconds since 1970) do not depend on where or by whom the tree was

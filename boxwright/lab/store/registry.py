@@ -41,8 +41,9 @@ class Registry:
 
     def digest_of(self, tag: str) -> str | None:
         """The digest of the manifest that a tag names."""
-        answer = self._ask("HEAD", f"/v2/{self.name}/manifests/{tag}", {"Accept": MANIFEST},
-                           expected=(200, 404))
+        answer = self._ask(
+            "HEAD", f"/v2/{self.name}/manifests/{tag}", {"Accept": MANIFEST}, expected=(200, 404)
+        )
         return answer.headers.get("docker-content-digest") if answer.status == 200 else None
 
     def put_layer(self, layer: Layer) -> None:
@@ -59,19 +60,36 @@ class Registry:
 
     def put_manifest(self, tag: str, manifest: bytes) -> None:
         """Name a manifest by a tag; everything that it names must be there."""
-        self._ask("PUT", f"/v2/{self.name}/manifests/{tag}", {"Content-Type": MANIFEST,
-                  "Content-Length": str(len(manifest))}, [manifest], (201,))
+        self._ask(
+            "PUT",
+            f"/v2/{self.name}/manifests/{tag}",
+            {"Content-Type": MANIFEST, "Content-Length": str(len(manifest))},
+            [manifest],
+            (201,),
+        )
 
     def _put_blob(self, digest: str, size: int, content: Iterable[bytes]) -> None:
-        started = self._ask("POST", f"/v2/{self.name}/blobs/uploads/", {"Content-Length": "0"},
-                            expected=(202,))
+        started = self._ask(
+            "POST", f"/v2/{self.name}/blobs/uploads/", {"Content-Length": "0"}, expected=(202,)
+        )
         place = urllib.parse.urljoin(self.url, started.headers["location"])
         sign = "&" if "?" in place else "?"
-        self._ask("PUT", f"{place}{sign}digest={digest}",
-                  {"Content-Type": "application/octet-stream", "Content-Length": str(size)}, content, (201,))
+        self._ask(
+            "PUT",
+            f"{place}{sign}digest={digest}",
+            {"Content-Type": "application/octet-stream", "Content-Length": str(size)},
+            content,
+            (201,),
+        )
 
-    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None,
-             body: Iterable[bytes] | None = None, expected: tuple[int, ...] = (200,)) -> Answer:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: Iterable[bytes] | None = None,
+        expected: tuple[int, ...] = (200,),
+    ) -> Answer:
         parts = urllib.parse.urlsplit(urllib.parse.urljoin(self.url, path))
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.netloc, timeout=TIMEOUT, blocksize=1 << 20)
@@ -79,26 +97,35 @@ class Registry:
             target = parts._replace(scheme="", netloc="").geturl()
             connection.request(method, target, body, dict(headers or {}))
             response = connection.getresponse()
-            answer = Answer(response.status, {name.lower(): value for name, value in response.getheaders()},
-                            response.read())
+            answer = Answer(
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                response.read(),
+            )
         except (OSError, http.client.HTTPException) as error:
-            raise UserError(f"the container registry at {self.url} does not answer",
-                            why=str(error) or repr(error)) from error
+            raise UserError(
+                f"the container registry at {self.url} does not answer", why=str(error) or repr(error)
+            ) from error
         finally:
             connection.close()
         if answer.status not in expected:
-            raise UserError(f"the container registry at {self.url} refused {method} {parts.path}",
-                            why=f"{answer.status}: {_reasons(answer.body)}")
+            raise UserError(
+                f"the container registry at {self.url} refused {method} {parts.path}",
+                why=f"{answer.status}: {_reasons(answer.body)}",
+            )
         return answer
 
 
 def manifest(config: bytes, layers: Iterable[Layer]) -> bytes:
     """The manifest of an image: the digests and sizes of its configuration and its layers."""
-    return json.dumps({
-        "schemaVersion": 2, "mediaType": MANIFEST,
-        "config": {"mediaType": CONFIG, "digest": digest_of(config), "size": len(config)},
-        "layers": [{"mediaType": LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
-    }).encode()
+    return json.dumps(
+        {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": {"mediaType": CONFIG, "digest": digest_of(config), "size": len(config)},
+            "layers": [{"mediaType": LAYER, "digest": layer.digest, "size": layer.size} for layer in layers],
+        }
+    ).encode()
 
 
 def digest_of(content: bytes) -> str:
@@ -110,7 +137,8 @@ def _reasons(body: bytes) -> str:
     """What a registry's answer says is wrong."""
     try:
         errors = json.loads(body)["errors"]
-        return "; ".join(f"{each.get('code')} {each.get('message')} {each.get('detail') or ''}".strip()
-                         for each in errors)
+        return "; ".join(
+            f"{each.get('code')} {each.get('message')} {each.get('detail') or ''}".strip() for each in errors
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return body.decode(errors="replace")[:300] or "no reason given"

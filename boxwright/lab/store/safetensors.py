@@ -33,11 +33,14 @@ def write(path: Path, weights: Iterable[Weight]) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     place = 0
     for weight in ordered:
-        header[weight.name] = {"dtype": weight.dtype, "shape": list(weight.shape),
-                               "data_offsets": [place, place + len(weight.data)]}
+        header[weight.name] = {
+            "dtype": weight.dtype,
+            "shape": list(weight.shape),
+            "data_offsets": [place, place + len(weight.data)],
+        }
         place += len(weight.data)
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)     # the data begin at a multiple of 8 bytes
+    text += b" " * (-len(text) % 8)  # the data begin at a multiple of 8 bytes
     with path.open("wb") as stream:
         stream.write(len(text).to_bytes(8, "little") + text)
         for weight in ordered:

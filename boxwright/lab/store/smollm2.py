@@ -22,12 +22,21 @@ from boxwright.lab.store.safetensors import Weight, write
 from boxwright.lab.store.tokenizer import Tokenizer
 
 LAYER = {
-    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
 }
-OUTSIDE = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight",
-           "output.weight": "lm_head.weight"}
+OUTSIDE = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
 #: In `tokenizer.ggml.token_type`: a control token.
 CONTROL = 3
 README = """\
@@ -46,8 +55,10 @@ def convert(source: Path, folder: Path) -> None:
     config = _config(model.metadata)
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     _write(folder / "config.json", config)
-    _write(folder / "generation_config.json",
-           {key: config[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")})
+    _write(
+        folder / "generation_config.json",
+        {key: config[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")},
+    )
     _tokenizer(model.metadata).write(folder)
     (folder / "README.md").write_text(README, encoding="utf-8")
     write(folder / "model.safetensors", (_weight(tensor, heads) for tensor in model.tensors))
@@ -61,17 +72,28 @@ def _config(metadata: dict[str, Any]) -> dict[str, Any]:
         return metadata[f"tokenizer.ggml.{name}_token_id"]
 
     return {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float16",
-        "hidden_size": llama("embedding_length"), "intermediate_size": llama("feed_forward_length"),
-        "num_hidden_layers": llama("block_count"), "num_attention_heads": llama("attention.head_count"),
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "torch_dtype": "float16",
+        "hidden_size": llama("embedding_length"),
+        "intermediate_size": llama("feed_forward_length"),
+        "num_hidden_layers": llama("block_count"),
+        "num_attention_heads": llama("attention.head_count"),
         "num_key_value_heads": llama("attention.head_count_kv"),
-        "max_position_embeddings": llama("context_length"), "vocab_size": llama("vocab_size"),
+        "max_position_embeddings": llama("context_length"),
+        "vocab_size": llama("vocab_size"),
         # The file has these two as 32-bit numbers: 9.999999747378752e-06 was 1e-05.
         "rms_norm_eps": float(f"{llama('attention.layer_norm_rms_epsilon'):.6g}"),
         "rope_theta": float(f"{llama('rope.freq_base'):.6g}"),
-        "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True,
-        "initializer_range": 0.041666666666666664, "use_cache": True,
-        "bos_token_id": token("bos"), "eos_token_id": token("eos"), "pad_token_id": token("padding"),
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": True,
+        "initializer_range": 0.041666666666666664,
+        "use_cache": True,
+        "bos_token_id": token("bos"),
+        "eos_token_id": token("eos"),
+        "pad_token_id": token("padding"),
     }
 
 
@@ -82,11 +104,17 @@ def _tokenizer(metadata: dict[str, Any]) -> Tokenizer:
     tokens = ggml("tokens")
     special = [token for token, kind in zip(tokens, ggml("token_type"), strict=True) if kind == CONTROL]
     return Tokenizer(
-        vocabulary=tokens, merges=ggml("merges"), special=special,
-        digits=True,    # what "smollm" in tokenizer.ggml.pre means
-        bos=tokens[ggml("bos_token_id")], eos=tokens[ggml("eos_token_id")],
-        pad=tokens[ggml("padding_token_id")], unknown=tokens[ggml("unknown_token_id")],
-        chat_template=metadata["tokenizer.chat_template"], length=metadata["llama.context_length"])
+        vocabulary=tokens,
+        merges=ggml("merges"),
+        special=special,
+        digits=True,  # what "smollm" in tokenizer.ggml.pre means
+        bos=tokens[ggml("bos_token_id")],
+        eos=tokens[ggml("eos_token_id")],
+        pad=tokens[ggml("padding_token_id")],
+        unknown=tokens[ggml("unknown_token_id")],
+        chat_template=metadata["tokenizer.chat_template"],
+        length=metadata["llama.context_length"],
+    )
 
 
 def _weight(tensor: Tensor, heads: dict[str, int]) -> Weight:
@@ -106,12 +134,12 @@ def dequantize(tensor: Tensor) -> Any:
         values = raw.view("<f4")
     elif tensor.kind == "F16":
         values = raw.view("<f2").astype(np.float32)
-    elif tensor.kind == "Q8_0":     # scale, 32 signed bytes
+    elif tensor.kind == "Q8_0":  # scale, 32 signed bytes
         blocks = raw.reshape(-1, 34)
         values = blocks[:, :2].copy().view("<f2").astype(np.float32) * blocks[:, 2:].view(np.int8)
-    elif tensor.kind == "Q4_1":     # scale, lowest value, 16 bytes: their low halves are elements 0 to 15
+    elif tensor.kind == "Q4_1":  # scale, lowest value, 16 bytes: their low halves are elements 0 to 15
         blocks = raw.reshape(-1, 20)
-        scale, lowest = (blocks[:, at:at + 2].copy().view("<f2").astype(np.float32) for at in (0, 2))
+        scale, lowest = (blocks[:, at : at + 2].copy().view("<f2").astype(np.float32) for at in (0, 2))
         quants = np.concatenate([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], axis=1)
         values = quants * scale + lowest
     else:

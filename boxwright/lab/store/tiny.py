@@ -26,8 +26,16 @@ ANSWER = "Boxwright"
 #: Multiples of 128 throughout, halved or not: AWQ with group size 128 works on one card and on two.
 HIDDEN, FFN, HEADS, KV_HEADS, HEAD_DIM, CONTEXT, VOCABULARY = 256, 512, 4, 2, 64, 32768, 320
 
-SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>",
-           "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
+SPECIAL = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
 WORDS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 CHAT_TEMPLATE = """\
 {%- if tools %}{{- '<|im_start|>system\\n' }}
@@ -63,11 +71,21 @@ Random weights of a few megabytes in the layout of a real model, made by the Box
 def qwen3(folder: Path) -> None:
     """Write boxwright-lab/tiny-qwen3: two layers, plain attention."""
     ids = _tokenizer(folder)
-    config = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", **_text(2),
-              "torch_dtype": "bfloat16", "rope_theta": 1000000, "rope_scaling": None,
-              "use_sliding_window": False, "max_window_layers": 2, "sliding_window": None,
-              "bos_token_id": ids["<|endoftext|>"], "eos_token_id": ids["<|im_end|>"],
-              "pad_token_id": ids["<|endoftext|>"], "tie_word_embeddings": False}
+    config = {
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        **_text(2),
+        "torch_dtype": "bfloat16",
+        "rope_theta": 1000000,
+        "rope_scaling": None,
+        "use_sliding_window": False,
+        "max_window_layers": 2,
+        "sliding_window": None,
+        "bos_token_id": ids["<|endoftext|>"],
+        "eos_token_id": ids["<|im_end|>"],
+        "pad_token_id": ids["<|endoftext|>"],
+        "tie_word_embeddings": False,
+    }
     _common(folder, config, ids)
     weights = [*_ends("model", ids), _constant("model.norm.weight", ONE, HIDDEN)]
     for layer in ("model.layers.0", "model.layers.1"):
@@ -78,31 +96,75 @@ def qwen3(folder: Path) -> None:
 def qwen3_5(folder: Path) -> None:
     """Write boxwright-lab/tiny-qwen3.5-mtp: three linear layers, one of full attention, vision, MTP."""
     ids = _tokenizer(folder)
-    rope = {"rope_type": "default", "rope_theta": 10000000, "partial_rotary_factor": 0.25,
-            "mrope_interleaved": True, "mrope_section": [3, 3, 2]}
-    text = {"model_type": "qwen3_5_text", **_text(4), "dtype": "bfloat16", "attn_output_gate": True,
-            "full_attention_interval": 4, "layer_types": ["linear_attention"] * 3 + ["full_attention"],
-            "linear_conv_kernel_dim": 4, "linear_key_head_dim": HEAD_DIM, "linear_value_head_dim": HEAD_DIM,
-            "linear_num_key_heads": 2, "linear_num_value_heads": 4, "mamba_ssm_dtype": "float32",
-            "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False, "partial_rotary_factor": 0.25,
-            "rope_parameters": rope, "eos_token_id": ids["<|im_end|>"], "pad_token_id": ids["<|endoftext|>"]}
-    vision = {"model_type": "qwen3_5", "depth": 1, "hidden_size": 64, "num_heads": 2,
-              "intermediate_size": 128, "hidden_act": "gelu_pytorch_tanh", "in_channels": 3, "patch_size": 16,
-              "temporal_patch_size": 2, "spatial_merge_size": 2, "num_position_embeddings": 64,
-              "out_hidden_size": HIDDEN, "deepstack_visual_indexes": []}
-    config = {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
-              "text_config": text, "vision_config": vision, "tie_word_embeddings": False,
-              "image_token_id": ids["<|image_pad|>"], "video_token_id": ids["<|video_pad|>"],
-              "vision_start_token_id": ids["<|vision_start|>"],
-              "vision_end_token_id": ids["<|vision_end|>"]}
+    rope = {
+        "rope_type": "default",
+        "rope_theta": 10000000,
+        "partial_rotary_factor": 0.25,
+        "mrope_interleaved": True,
+        "mrope_section": [3, 3, 2],
+    }
+    text = {
+        "model_type": "qwen3_5_text",
+        **_text(4),
+        "dtype": "bfloat16",
+        "attn_output_gate": True,
+        "full_attention_interval": 4,
+        "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+        "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": HEAD_DIM,
+        "linear_value_head_dim": HEAD_DIM,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "mamba_ssm_dtype": "float32",
+        "mtp_num_hidden_layers": 1,
+        "mtp_use_dedicated_embeddings": False,
+        "partial_rotary_factor": 0.25,
+        "rope_parameters": rope,
+        "eos_token_id": ids["<|im_end|>"],
+        "pad_token_id": ids["<|endoftext|>"],
+    }
+    vision = {
+        "model_type": "qwen3_5",
+        "depth": 1,
+        "hidden_size": 64,
+        "num_heads": 2,
+        "intermediate_size": 128,
+        "hidden_act": "gelu_pytorch_tanh",
+        "in_channels": 3,
+        "patch_size": 16,
+        "temporal_patch_size": 2,
+        "spatial_merge_size": 2,
+        "num_position_embeddings": 64,
+        "out_hidden_size": HIDDEN,
+        "deepstack_visual_indexes": [],
+    }
+    config = {
+        "architectures": ["Qwen3_5ForConditionalGeneration"],
+        "model_type": "qwen3_5",
+        "text_config": text,
+        "vision_config": vision,
+        "tie_word_embeddings": False,
+        "image_token_id": ids["<|image_pad|>"],
+        "video_token_id": ids["<|video_pad|>"],
+        "vision_start_token_id": ids["<|vision_start|>"],
+        "vision_end_token_id": ids["<|vision_end|>"],
+    }
     _common(folder, config, ids)
-    images = {"patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, "image_mean": [0.5, 0.5, 0.5],
-              "image_std": [0.5, 0.5, 0.5], "size": {"shortest_edge": 4096, "longest_edge": 65536},
-              "processor_class": "Qwen3VLProcessor"}
-    _write(folder / "preprocessor_config.json",
-           {**images, "image_processor_type": "Qwen2VLImageProcessorFast"})
-    _write(folder / "video_preprocessor_config.json",
-           {**images, "video_processor_type": "Qwen3VLVideoProcessor"})
+    images = {
+        "patch_size": 16,
+        "temporal_patch_size": 2,
+        "merge_size": 2,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+        "size": {"shortest_edge": 4096, "longest_edge": 65536},
+        "processor_class": "Qwen3VLProcessor",
+    }
+    _write(
+        folder / "preprocessor_config.json", {**images, "image_processor_type": "Qwen2VLImageProcessorFast"}
+    )
+    _write(
+        folder / "video_preprocessor_config.json", {**images, "video_processor_type": "Qwen3VLVideoProcessor"}
+    )
     # This family's norms multiply by 1 + weight, so that 0 is what 1 is elsewhere.
     base = "model.language_model"
     weights = [*_ends(base, ids), _constant(f"{base}.norm.weight", ZERO, HIDDEN)]
@@ -114,8 +176,10 @@ def qwen3_5(folder: Path) -> None:
     # Joins the embedding of the next token with the model's last state: it takes the former alone.
     rows = (ZERO * row + ONE + ZERO * (2 * HIDDEN - row - 1) for row in range(HIDDEN))
     weights.append(Weight("mtp.fc.weight", (HIDDEN, 2 * HIDDEN), b"".join(rows)))
-    weights += [_constant(f"mtp.{name}.weight", ZERO, HIDDEN)
-                for name in ("norm", "pre_fc_norm_hidden", "pre_fc_norm_embedding")]
+    weights += [
+        _constant(f"mtp.{name}.weight", ZERO, HIDDEN)
+        for name in ("norm", "pre_fc_norm_hidden", "pre_fc_norm_embedding")
+    ]
     write(folder / "model.safetensors", [*weights, *_vision("model.visual", 64, 128)])
 
 
@@ -125,25 +189,44 @@ def dflash2(folder: Path) -> None:
     Its tensors are those of vllm model_executor/models/qwen3_dflash2.py; its drafts are noise.
     """
     layers, taps, group, rank = 2, 2, 16, 32
-    own = {"block_size": 8, "mask_token_id": 0, "target_layer_ids": [0, 2], "conv_kernel_size": taps,
-           "conv_group_size": group, "selector_rank": rank, "selector_top_k": 4}
-    config = {"architectures": ["DFlash2DraftModel"], "model_type": "qwen3", **_text(layers),
-              "dtype": "bfloat16", "rope_theta": 10000000, "sliding_window": 2048, "is_causal": False,
-              "layer_types": ["sliding_attention"] * layers, "tie_word_embeddings": False,
-              "dflash_config": own}
+    own = {
+        "block_size": 8,
+        "mask_token_id": 0,
+        "target_layer_ids": [0, 2],
+        "conv_kernel_size": taps,
+        "conv_group_size": group,
+        "selector_rank": rank,
+        "selector_top_k": 4,
+    }
+    config = {
+        "architectures": ["DFlash2DraftModel"],
+        "model_type": "qwen3",
+        **_text(layers),
+        "dtype": "bfloat16",
+        "rope_theta": 10000000,
+        "sliding_window": 2048,
+        "is_causal": False,
+        "layer_types": ["sliding_attention"] * layers,
+        "tie_word_embeddings": False,
+        "dflash_config": own,
+    }
     _write(folder / "config.json", config)
     (folder / "README.md").write_text(README, encoding="utf-8")
-    weights = [_noise("fc.weight", HIDDEN, 2 * HIDDEN), _constant("hidden_norm.weight", ONE, HIDDEN),
-               _constant("norm.weight", ONE, HIDDEN),
-               _noise("candidate_selector.predecessor_codebook", VOCABULARY, rank),
-               _noise("candidate_selector.successor_codebook", VOCABULARY, rank),
-               _noise("candidate_selector.hidden_projection.weight", rank, HIDDEN)]
+    weights = [
+        _noise("fc.weight", HIDDEN, 2 * HIDDEN),
+        _constant("hidden_norm.weight", ONE, HIDDEN),
+        _constant("norm.weight", ONE, HIDDEN),
+        _noise("candidate_selector.predecessor_codebook", VOCABULARY, rank),
+        _noise("candidate_selector.successor_codebook", VOCABULARY, rank),
+        _noise("candidate_selector.hidden_projection.weight", rank, HIDDEN),
+    ]
     for layer in (f"layers.{number}" for number in range(layers)):
         weights += [*_attention(layer, ONE, gated=False), *_mlp(layer, ONE)]
         for name in ("attention_conv", "mlp_conv"):
-            weights += [_noise(f"{layer}.{name}.base_kernel", 2, taps, HIDDEN),
-                        _noise(f"{layer}.{name}.kernel_projection.weight", 2 * taps * HIDDEN // group,
-                               HIDDEN)]
+            weights += [
+                _noise(f"{layer}.{name}.base_kernel", 2, taps, HIDDEN),
+                _noise(f"{layer}.{name}.kernel_projection.weight", 2 * taps * HIDDEN // group, HIDDEN),
+            ]
     write(folder / "model.safetensors", weights)
 
 
@@ -179,7 +262,7 @@ def _ends(base: str, ids: dict[str, int]) -> Iterator[Weight]:
     """Embeddings and output, by which letters of ANSWER call for the next one, other tokens for the first."""
     common = _random("common", HIDDEN, EMBEDDING)
     embeddings = {}
-    for token in range(VOCABULARY):     # alike in sign and exponent: all call for the same
+    for token in range(VOCABULARY):  # alike in sign and exponent: all call for the same
         own = bytearray(_random(f"embedding {token}", HIDDEN, EMBEDDING))
         own[1::2] = common[1::2]
         embeddings[token] = bytes(own)
@@ -238,9 +321,14 @@ def _vision(base: str, width: int, ffn: int) -> Iterator[Weight]:
     for name in ("blocks.0.norm1", "blocks.0.norm2", "merger.norm"):
         yield _constant(f"{base}.{name}.weight", ONE, width)
         yield _constant(f"{base}.{name}.bias", ZERO, width)
-    linear = (("blocks.0.attn.qkv", 3 * width, width), ("blocks.0.attn.proj", width, width),
-              ("blocks.0.mlp.linear_fc1", ffn, width), ("blocks.0.mlp.linear_fc2", width, ffn),
-              ("merger.linear_fc1", 4 * width, 4 * width), ("merger.linear_fc2", HIDDEN, 4 * width))
+    linear = (
+        ("blocks.0.attn.qkv", 3 * width, width),
+        ("blocks.0.attn.proj", width, width),
+        ("blocks.0.mlp.linear_fc1", ffn, width),
+        ("blocks.0.mlp.linear_fc2", width, ffn),
+        ("merger.linear_fc1", 4 * width, 4 * width),
+        ("merger.linear_fc2", HIDDEN, 4 * width),
+    )
     for name, rows, columns in linear:
         yield _noise(f"{base}.{name}.weight", rows, columns)
         yield _constant(f"{base}.{name}.bias", ZERO, rows)
@@ -248,19 +336,39 @@ def _vision(base: str, width: int, ffn: int) -> Iterator[Weight]:
 
 # Other files
 
+
 def _text(layers: int) -> dict[str, object]:
-    return {"hidden_size": HIDDEN, "intermediate_size": FFN, "num_hidden_layers": layers,
-            "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "head_dim": HEAD_DIM,
-            "max_position_embeddings": CONTEXT, "vocab_size": VOCABULARY, "hidden_act": "silu",
-            "rms_norm_eps": 1e-06, "attention_bias": False, "attention_dropout": 0.0,
-            "initializer_range": 0.02, "use_cache": True}
+    return {
+        "hidden_size": HIDDEN,
+        "intermediate_size": FFN,
+        "num_hidden_layers": layers,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": KV_HEADS,
+        "head_dim": HEAD_DIM,
+        "max_position_embeddings": CONTEXT,
+        "vocab_size": VOCABULARY,
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-06,
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "initializer_range": 0.02,
+        "use_cache": True,
+    }
 
 
 def _tokenizer(folder: Path) -> dict[str, int]:
     """Write a tokenizer with one token a byte, without merges; the ids of its tokens."""
     vocabulary = [*_byte_letters(), *SPECIAL, *WORDS]
-    Tokenizer(vocabulary=vocabulary, merges=(), special=SPECIAL, words=WORDS, eos="<|im_end|>",
-              pad="<|endoftext|>", chat_template=CHAT_TEMPLATE, length=CONTEXT).write(folder)
+    Tokenizer(
+        vocabulary=vocabulary,
+        merges=(),
+        special=SPECIAL,
+        words=WORDS,
+        eos="<|im_end|>",
+        pad="<|endoftext|>",
+        chat_template=CHAT_TEMPLATE,
+        length=CONTEXT,
+    ).write(folder)
     return {token: number for number, token in enumerate(vocabulary)}
 
 

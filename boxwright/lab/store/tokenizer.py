@@ -38,26 +38,64 @@ class Tokenizer:
         if self.digits:
             one_by_one = {"type": "Digits", "individual_digits": True}
             splitting = {"type": "Sequence", "pretokenizers": [one_by_one, by_bytes]}
-        added = [{"id": ids[token], "content": token, "single_word": False, "lstrip": False, "rstrip": False,
-                  "normalized": False, "special": token in self.special}
-                 for token in sorted([*self.special, *self.words], key=ids.__getitem__)]
-        _write(folder / "tokenizer.json", {
-            "version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
-            "pre_tokenizer": splitting, "post_processor": None, "decoder": by_bytes,
-            "model": {"type": "BPE", "dropout": None, "unk_token": self.unknown,
-                      "continuing_subword_prefix": None, "end_of_word_suffix": None, "fuse_unk": False,
-                      "byte_fallback": False, "ignore_merges": False, "vocab": ids,
-                      "merges": list(self.merges)}})
-        named = {"bos_token": self.bos, "eos_token": self.eos, "pad_token": self.pad,
-                 "unk_token": self.unknown}
+        added = [
+            {
+                "id": ids[token],
+                "content": token,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": token in self.special,
+            }
+            for token in sorted([*self.special, *self.words], key=ids.__getitem__)
+        ]
+        _write(
+            folder / "tokenizer.json",
+            {
+                "version": "1.0",
+                "truncation": None,
+                "padding": None,
+                "added_tokens": added,
+                "normalizer": None,
+                "pre_tokenizer": splitting,
+                "post_processor": None,
+                "decoder": by_bytes,
+                "model": {
+                    "type": "BPE",
+                    "dropout": None,
+                    "unk_token": self.unknown,
+                    "continuing_subword_prefix": None,
+                    "end_of_word_suffix": None,
+                    "fuse_unk": False,
+                    "byte_fallback": False,
+                    "ignore_merges": False,
+                    "vocab": ids,
+                    "merges": list(self.merges),
+                },
+            },
+        )
+        named = {
+            "bos_token": self.bos,
+            "eos_token": self.eos,
+            "pad_token": self.pad,
+            "unk_token": self.unknown,
+        }
         names = {key: token for key, token in named.items() if token is not None}
         _write(folder / "special_tokens_map.json", names)
-        _write(folder / "tokenizer_config.json", {
-            **names, "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": self.length,
-            "clean_up_tokenization_spaces": False, "add_prefix_space": False,
-            "additional_special_tokens": [token for token in self.special if token not in names.values()],
-            "added_tokens_decoder": {str(item.pop("id")): item for item in added},
-            "chat_template": self.chat_template})
+        _write(
+            folder / "tokenizer_config.json",
+            {
+                **names,
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "model_max_length": self.length,
+                "clean_up_tokenization_spaces": False,
+                "add_prefix_space": False,
+                "additional_special_tokens": [token for token in self.special if token not in names.values()],
+                "added_tokens_decoder": {str(item.pop("id")): item for item in added},
+                "chat_template": self.chat_template,
+            },
+        )
 
 
 def _write(path: Path, value: Mapping[str, object]) -> None:

@@ -41,10 +41,16 @@ class Pins:
             try:
                 requirement = Requirement(text)
             except InvalidRequirement as error:
-                raise UserError(f"{text!r} is not a requirement", where=str(self.file),
-                                why=str(error)) from error
-            marks = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux",
-                     "platform_system": "Linux", "platform_machine": "x86_64"}
+                raise UserError(
+                    f"{text!r} is not a requirement", where=str(self.file), why=str(error)
+                ) from error
+            marks = {
+                "python_version": python,
+                "python_full_version": f"{python}.0",
+                "sys_platform": "linux",
+                "platform_system": "Linux",
+                "platform_machine": "x86_64",
+            }
             if requirement.marker and not requirement.marker.evaluate(marks):
                 continue
             name = normalized(requirement.name)
@@ -53,17 +59,21 @@ class Pins:
             else:
                 loose[name] = text
         if missing := sorted(set(loose) - set(exact)):
-            raise UserError(f"{loose[missing[0]]!r} is not pinned", where=str(self.file),
-                            why=f"the lab's index for Python {python} has one version of each package",
-                            ways_out=(f"add {missing[0]}==VERSION to the role's constraints",))
+            raise UserError(
+                f"{loose[missing[0]]!r} is not pinned",
+                where=str(self.file),
+                why=f"the lab's index for Python {python} has one version of each package",
+                ways_out=(f"add {missing[0]}==VERSION to the role's constraints",),
+            )
         return sorted(exact.values())
 
 
 def build(cache: Path, report: Report) -> Path:
     """The index, made when it is missing: a folder a package, with index.html and files. Raises UserError."""
     recipe = digest(WEIGHTS, QUANTIZE, *sources("wheels.py", "packages.py"), environment.TORCH)
-    return kept(cache / "wheels" / recipe, report, "the package index",
-                lambda folder: _make(folder, cache, report))
+    return kept(
+        cache / "wheels" / recipe, report, "the package index", lambda folder: _make(folder, cache, report)
+    )
 
 
 def _make(folder: Path, cache: Path, report: Report) -> None:
@@ -119,7 +129,10 @@ def _defaults(file: Path, *names: str) -> Mapping[str, list[str]]:
     for name in names:
         value = values.get(f"{role}_{name}")
         if not isinstance(value, str | list):
-            raise UserError(f"{role}_{name} is not a requirement or a list of them", where=str(file),
-                            why="the lab's package index is made of it")
+            raise UserError(
+                f"{role}_{name} is not a requirement or a list of them",
+                where=str(file),
+                why="the lab's package index is made of it",
+            )
         found[name] = [value] if isinstance(value, str) else [str(each) for each in value]
     return found

@@ -19,8 +19,15 @@ from boxwright.lab.state import Lab, Report
 TIMEOUT = 1800
 
 
-def run(root: Path, argv: Sequence[str], report: Report, *, what: str, binds: Mapping[str, Path],
-        environment: Mapping[str, str]) -> str:
+def run(
+    root: Path,
+    argv: Sequence[str],
+    report: Report,
+    *,
+    what: str,
+    binds: Mapping[str, Path],
+    environment: Mapping[str, str],
+) -> str:
     """Run a program in a container whose root directory is the tar archive `root`; its output.
 
     The program runs as this process's user and without a network, and may write to the directories in `binds`
@@ -32,13 +39,25 @@ def run(root: Path, argv: Sequence[str], report: Report, *, what: str, binds: Ma
     labels = lab.labels(role="builder")
     image = ""
     try:
-        image = _load(client.api.import_image_from_file(
-            str(root), repository=f"bw-{lab.id}-workshop", tag=f"{os.getpid()}-{root.stem[-12:]}",
-            changes=[f'LABEL "{key}"="{value}"' for key, value in labels.items()]), root)
+        image = _load(
+            client.api.import_image_from_file(
+                str(root),
+                repository=f"bw-{lab.id}-workshop",
+                tag=f"{os.getpid()}-{root.stem[-12:]}",
+                changes=[f'LABEL "{key}"="{value}"' for key, value in labels.items()],
+            ),
+            root,
+        )
         mounts = [Mount(place, str(path), type="bind") for place, path in binds.items()]
         container = client.containers.create(
-            image, list(argv), user=f"{os.getuid()}:{os.getgid()}", network_mode="none", labels=labels,
-            environment=dict(environment), mounts=mounts)
+            image,
+            list(argv),
+            user=f"{os.getuid()}:{os.getgid()}",
+            network_mode="none",
+            labels=labels,
+            environment=dict(environment),
+            mounts=mounts,
+        )
         try:
             container.start()
             status = int(container.wait(timeout=TIMEOUT)["StatusCode"])
@@ -53,8 +72,10 @@ def run(root: Path, argv: Sequence[str], report: Report, *, what: str, binds: Ma
         if image:
             client.images.remove(image, force=True)
     if status:
-        raise UserError(f"could not {what}: {argv[0]} ended with {status}",
-                        why="\n  ".join(output.splitlines()[-8:]) or None)
+        raise UserError(
+            f"could not {what}: {argv[0]} ended with {status}",
+            why="\n  ".join(output.splitlines()[-8:]) or None,
+        )
     return output
 
 
@@ -63,6 +84,10 @@ def _load(answer: str, root: Path) -> str:
     lines = [json.loads(line) for line in answer.splitlines() if line.strip()]
     for line in lines:
         if "error" in line:
-            raise UserError("the engine could not load a root directory", where=str(root),
-                            why=str(line["error"]), ways_out=("remove that file: `up` makes it anew",))
+            raise UserError(
+                "the engine could not load a root directory",
+                where=str(root),
+                why=str(line["error"]),
+                ways_out=("remove that file: `up` makes it anew",),
+            )
     return str(lines[-1]["status"])

@@ -80,7 +80,7 @@ def test_down_means_that_nothing_listens(tmp_path):
     assert kept.getresponse().read() == b"there"
     write(control, Settings((Fault("down"),)))
     assert wait_for(False)
-    kept.request("GET", "/f")   # a connection that was open is no way in either
+    kept.request("GET", "/f")  # a connection that was open is no way in either
     with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
         kept.getresponse()
     write(control, Settings())
@@ -94,14 +94,17 @@ def test_the_file_may_come_change_and_go(www):
     assert www.ask(DEB).status == 200
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("{", "not JSON"),
-    ("[]", "not a JSON object"),
-    ('{"faults": [{"kind": "fire"}]}', "kind must be one of drop, rate"),
-    ('{"faults": [{"kind": "drop"}]}', "after_bytes is missing"),
-    ('{"faults": [{"kind": "down", "when": 1}]}', "no field 'when'"),
-    ('{"repositories": {"a/b": {"access": "secret"}}}', "access must be one of public"),
-])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"faults": [{"kind": "fire"}]}', "kind must be one of drop, rate"),
+        ('{"faults": [{"kind": "drop"}]}', "after_bytes is missing"),
+        ('{"faults": [{"kind": "down", "when": 1}]}', "no field 'when'"),
+        ('{"repositories": {"a/b": {"access": "secret"}}}', "access must be one of public"),
+    ],
+)
 def test_a_control_file_that_cannot_be_understood_is_told_by_every_answer(www, text, told):
     with pytest.raises(ControlError, match=told):
         Settings.from_json(text)
@@ -113,7 +116,10 @@ def test_a_control_file_that_cannot_be_understood_is_told_by_every_answer(www, t
 
 
 def test_settings_survive_the_file(tmp_path):
-    settings = Settings((Fault("hang", seconds=1.5), Fault("drop", "*x", 2, after_bytes=7)), {"t": "ann"},
-                        {"a/b": Access("gated", ("ann",))})
+    settings = Settings(
+        (Fault("hang", seconds=1.5), Fault("drop", "*x", 2, after_bytes=7)),
+        {"t": "ann"},
+        {"a/b": Access("gated", ("ann",))},
+    )
     write(tmp_path / "control.json", settings)
     assert Control(tmp_path / "control.json").settings() == settings

@@ -63,7 +63,11 @@ def test_tree_lists_one_level_or_all(hub):
     top = [("directory", "sub"), ("file", "config.json"), ("file", "model.safetensors")]
     assert kinds("") == top
     assert kinds("?recursive=True&expand=False") == [
-        ("directory", "sub"), ("directory", "sub/deep"), *top[1:], ("file", "sub/deep/notes.md")]
+        ("directory", "sub"),
+        ("directory", "sub/deep"),
+        *top[1:],
+        ("file", "sub/deep/notes.md"),
+    ]
     assert kinds("/sub/deep") == [("file", "sub/deep/notes.md")]
     assert hub.ask("/api/models/acme/tiny/tree/main/none").headers["X-Error-Code"] == "EntryNotFound"
 
@@ -104,32 +108,42 @@ def test_storage_serves_only_what_was_signed(hub):
     assert hub.ask(f"{other}?{location.query}").status == 403
 
 
-@pytest.mark.parametrize(("asked", "status", "span", "content"), [
-    ("bytes=0-9", 206, "bytes 0-9/10240", WEIGHTS[:10]),
-    ("bytes=10230-", 206, "bytes 10230-10239/10240", WEIGHTS[-10:]),
-    ("bytes=-4", 206, "bytes 10236-10239/10240", WEIGHTS[-4:]),
-    ("bytes=10000-99999", 206, "bytes 10000-10239/10240", WEIGHTS[10000:]),
-    ("bytes=10240-", 416, "bytes */10240", b""),
-    ("bytes=5-2", 416, "bytes */10240", b""),
-    ("bytes=0-1,4-5", 200, None, WEIGHTS),
-    ("lines=1-2", 200, None, WEIGHTS),
-])
+@pytest.mark.parametrize(
+    ("asked", "status", "span", "content"),
+    [
+        ("bytes=0-9", 206, "bytes 0-9/10240", WEIGHTS[:10]),
+        ("bytes=10230-", 206, "bytes 10230-10239/10240", WEIGHTS[-10:]),
+        ("bytes=-4", 206, "bytes 10236-10239/10240", WEIGHTS[-4:]),
+        ("bytes=10000-99999", 206, "bytes 10000-10239/10240", WEIGHTS[10000:]),
+        ("bytes=10240-", 416, "bytes */10240", b""),
+        ("bytes=5-2", 416, "bytes */10240", b""),
+        ("bytes=0-1,4-5", 200, None, WEIGHTS),
+        ("lines=1-2", 200, None, WEIGHTS),
+    ],
+)
 def test_ranges(hub, asked, status, span, content):
     answer = follow(hub, "/acme/tiny/resolve/main/model.safetensors", Range=asked)
     assert (answer.status, answer.headers.get("Content-Range"), answer.body) == (status, span, content)
 
 
 def test_paths_info(hub):
-    answer = hub.ask("/api/models/acme/tiny/paths-info/main", "POST", b"paths=config.json&paths=none",
-                     Content_Type="application/x-www-form-urlencoded")
+    answer = hub.ask(
+        "/api/models/acme/tiny/paths-info/main",
+        "POST",
+        b"paths=config.json&paths=none",
+        Content_Type="application/x-www-form-urlencoded",
+    )
     assert [each["path"] for each in answer.json] == ["config.json"]
 
 
-@pytest.mark.parametrize(("path", "code"), [
-    ("/api/models/acme/tiny/revision/nope", "RevisionNotFound"),
-    ("/acme/tiny/resolve/nope/config.json", "RevisionNotFound"),
-    ("/acme/tiny/resolve/main/nope.json", "EntryNotFound"),
-])
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/api/models/acme/tiny/revision/nope", "RevisionNotFound"),
+        ("/acme/tiny/resolve/nope/config.json", "RevisionNotFound"),
+        ("/acme/tiny/resolve/main/nope.json", "EntryNotFound"),
+    ],
+)
 def test_what_is_not_there(hub, path, code):
     answer = hub.ask(path)
     assert (answer.status, answer.headers["X-Error-Code"]) == (404, code)

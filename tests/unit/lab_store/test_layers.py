@@ -64,12 +64,19 @@ def test_an_archive_holds_files_links_and_the_folders_above(tree):
 
 def test_a_tree_can_be_split_and_files_added(tree):
     source = members(archive(tree, lambda path: "__pycache__" not in path.parts))
-    code = members(archive(tree, lambda path: "__pycache__" in path.parts,
-                           [("/usr/local/bin/vllm", b"#!/usr/bin/python3\n", 0o755)]))
+    code = members(
+        archive(
+            tree,
+            lambda path: "__pycache__" in path.parts,
+            [("/usr/local/bin/vllm", b"#!/usr/bin/python3\n", 0o755)],
+        )
+    )
     assert "opt/site/pkg/mod.py" in source
     assert "opt/site/pkg/__pycache__/mod.cpython-311.pyc" not in source
     assert {name for name, each in code.items() if each.isfile()} == {
-        "opt/site/pkg/__pycache__/mod.cpython-311.pyc", "usr/local/bin/vllm"}
+        "opt/site/pkg/__pycache__/mod.cpython-311.pyc",
+        "usr/local/bin/vllm",
+    }
     assert code["usr/local/bin/vllm"].mode == 0o755
 
 

@@ -47,7 +47,7 @@ def test_half_a_thing_is_never_there(tmp_path):
         (folder / "part").write_text("half")
         raise UserError("no room")
 
-    (tmp_path / "thing.1.partial").mkdir()     # what a killed run left
+    (tmp_path / "thing.1.partial").mkdir()  # what a killed run left
     with pytest.raises(UserError):
         kept(tmp_path / "thing", nothing, "a thing", fail)
     assert [path.name for path in tmp_path.iterdir()] == ["thing.lock"]
@@ -80,8 +80,9 @@ def test_a_stripped_library_still_loads(tmp_path):
     assert saved > 0
     assert library.stat().st_size == source.stat().st_size - saved
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import _ctypes; print(_ctypes.__file__)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          timeout=60).stdout.strip() == str(library)
+    assert subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.strip() == str(library)
     assert elf.strip(library) == 0
 
 
@@ -127,10 +128,14 @@ def test_a_role_pins_everything_exactly():
     assert found.wanted("3.9") == ["numpy==2.2.6", "six==1.17.0"]
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ("requests>=2", "'requests>=2' is not pinned"), ("=2", "is not a requirement"),
-    ("requests==2.*", "is not pinned"),
-])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("requests>=2", "'requests>=2' is not pinned"),
+        ("=2", "is not a requirement"),
+        ("requests==2.*", "is not pinned"),
+    ],
+)
 def test_a_pin_that_is_none_is_told_with_its_file(line, told):
     with pytest.raises(UserError) as error:
         pins(line).wanted("3.11")
@@ -139,8 +144,10 @@ def test_a_pin_that_is_none_is_told_with_its_file(line, told):
 
 
 def test_the_roles_pins_can_be_read():
-    for file, names in ((wheels.WEIGHTS, ("packages", "constraints")),
-                        (wheels.QUANTIZE, ("packages", "constraints", "autoawq"))):
+    for file, names in (
+        (wheels.WEIGHTS, ("packages", "constraints")),
+        (wheels.QUANTIZE, ("packages", "constraints", "autoawq")),
+    ):
         found = wheels._defaults(file, *names)
         assert Pins(file, (*found["packages"], *found["constraints"]), ("3.11",)).wanted("3.11")
     with pytest.raises(UserError, match="model_weights_nonsense"):
@@ -150,14 +157,21 @@ def test_the_roles_pins_can_be_read():
 def test_the_index_is_laid_out_as_pip_wants_it(tmp_path):
     files = tmp_path / "files"
     files.mkdir()
-    for name in ("torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl", "typing_extensions-4.16.0-py3-none-any.whl",
-                 "autoawq-0.2.9.tar.gz"):
+    for name in (
+        "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl",
+        "typing_extensions-4.16.0-py3-none-any.whl",
+        "autoawq-0.2.9.tar.gz",
+    ):
         (files / name).write_text(name)
     index = tmp_path / "index"
     index.mkdir()
     wheels.lay_out(files.iterdir(), index)
     assert sorted(path.name for path in index.iterdir()) == [
-        "autoawq", "index.html", "torch", "typing-extensions"]
+        "autoawq",
+        "index.html",
+        "torch",
+        "typing-extensions",
+    ]
     page = (index / "torch/index.html").read_text()
     name = "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl"
     total = hashlib.sha256(name.encode()).hexdigest()

@@ -27,7 +27,7 @@ def content(folder) -> dict[str, str]:
 def header(file) -> dict[str, dict]:
     raw = file.read_bytes()
     size = int.from_bytes(raw[:8], "little")
-    found = json.loads(raw[8:8 + size])
+    found = json.loads(raw[8 : 8 + size])
     del found["__metadata__"]
     return found
 
@@ -59,7 +59,9 @@ def test_the_draft_model_fits_its_target(tmp_path):
     assert tensors["fc.weight"]["shape"] == [hidden, hidden * len(own["target_layer_ids"])]
     groups = hidden // own["conv_group_size"]
     assert tensors["layers.0.mlp_conv.kernel_projection.weight"]["shape"] == [
-        2 * own["conv_kernel_size"] * groups, hidden]
+        2 * own["conv_kernel_size"] * groups,
+        hidden,
+    ]
     codebook = tensors["candidate_selector.predecessor_codebook"]
     assert codebook["shape"] == [tiny.VOCABULARY, own["selector_rank"]]
     # Embeddings and output are the target's.
@@ -84,13 +86,13 @@ def test_each_letter_of_the_answer_calls_for_the_next(name, tmp_path):
     while said[-1] != "<|im_end|>" and len(said) < 20:
         said.append(following(said[-1]))
     assert "".join(said) == tiny.ANSWER + "<|im_end|>"
-    assert following("\u010a") == tiny.ANSWER[0]   # the byte of a line's end, after which an answer begins
+    assert following("\u010a") == tiny.ANSWER[0]  # the byte of a line's end, after which an answer begins
 
 
 def test_sizes_fit_groups_of_128_on_two_cards(tmp_path):
     tiny.qwen3(tmp_path)
     for name, entry in header(tmp_path / "model.safetensors").items():
-        if name.endswith(("o_proj.weight", "down_proj.weight")):     # split by columns
+        if name.endswith(("o_proj.weight", "down_proj.weight")):  # split by columns
             assert entry["shape"][1] // 2 % 128 == 0
         elif name.endswith("proj.weight"):
             assert entry["shape"][1] % 128 == 0
@@ -115,7 +117,7 @@ def test_safetensors_layout(tmp_path):
     raw = file.read_bytes()
     size = int.from_bytes(raw[:8], "little")
     assert size % 8 == 0
-    assert raw[8 + size:] == b"\5\6\7\x08\1\2\3\4"
+    assert raw[8 + size :] == b"\5\6\7\x08\1\2\3\4"
     assert header(file)["b"] == {"dtype": "BF16", "shape": [2], "data_offsets": [4, 8]}
     with pytest.raises(ValueError, match="b: 3 bytes"):
         Weight("b", (2,), b"123")
@@ -128,9 +130,17 @@ def string(text: str) -> bytes:
 def gguf(kind: int = 0) -> bytes:
     """A file with a number, a list of strings, and one tensor of two rows."""
     listed = struct.pack("<IQ", 8, 2) + string("x") + string("y")
-    head = (b"GGUF" + struct.pack("<IQQ", 3, 1, 2) + string("general.count") + struct.pack("<II", 4, 7)
-            + string("names") + struct.pack("<I", 9) + listed
-            + string("w") + struct.pack("<IQQIQ", 2, 3, 2, kind, 0))
+    head = (
+        b"GGUF"
+        + struct.pack("<IQQ", 3, 1, 2)
+        + string("general.count")
+        + struct.pack("<II", 4, 7)
+        + string("names")
+        + struct.pack("<I", 9)
+        + listed
+        + string("w")
+        + struct.pack("<IQQIQ", 2, 3, 2, kind, 0)
+    )
     return head + bytes(-len(head) % 32) + struct.pack("<6f", *range(6))
 
 
@@ -143,10 +153,14 @@ def test_gguf(tmp_path):
     assert struct.unpack("<6f", tensor.data) == tuple(range(6))
 
 
-@pytest.mark.parametrize(("content", "told"), [
-    (b"GGML" + bytes(40), "not a GGUF file"), (gguf()[:40], "ends too early"),
-    (gguf(kind=12), "tensor w is of type 12"),
-])
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"GGML" + bytes(40), "not a GGUF file"),
+        (gguf()[:40], "ends too early"),
+        (gguf(kind=12), "tensor w is of type 12"),
+    ],
+)
 def test_what_is_no_gguf_is_told(tmp_path, content, told):
     (tmp_path / "x.gguf").write_bytes(content)
     with pytest.raises(GgufError, match=told):

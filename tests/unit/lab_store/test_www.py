@@ -46,8 +46,10 @@ def test_folders(www):
     assert b'<a href="six/">' in www.ask("/simple/").body
 
 
-@pytest.mark.parametrize("path", ["/../control.json", "/debs/%2e%2e/%2e%2e/control.json", "/simple/../../x",
-                                  "/debs/a.deb/", "/%00"])
+@pytest.mark.parametrize(
+    "path",
+    ["/../control.json", "/debs/%2e%2e/%2e%2e/control.json", "/simple/../../x", "/debs/a.deb/", "/%00"],
+)
 def test_nothing_outside_the_mounts(www, path):
     www.control.write_text("{}")
     assert www.ask(path).status == 404

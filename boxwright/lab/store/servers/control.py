@@ -22,12 +22,12 @@ from pathlib import Path
 
 #: Kinds of faults and the fields that each needs beside `path` and `times`.
 KINDS: dict[str, tuple[str, ...]] = {
-    "drop": ("after_bytes",),       # the body is cut after so many bytes and the connection closed
-    "rate": ("bytes_per_s",),       # bodies are sent no faster than this
-    "status": ("status",),          # this HTTP status instead of an answer; 429 may say retry_after_s
-    "corrupt": ("offset",),         # the byte at this offset of the file is sent with all bits turned
-    "hang": ("seconds",),           # nothing is answered for so long, then the request goes on
-    "down": (),                     # nothing listens: connections are refused (path and times do not apply)
+    "drop": ("after_bytes",),  # the body is cut after so many bytes and the connection closed
+    "rate": ("bytes_per_s",),  # bodies are sent no faster than this
+    "status": ("status",),  # this HTTP status instead of an answer; 429 may say retry_after_s
+    "corrupt": ("offset",),  # the byte at this offset of the file is sent with all bits turned
+    "hang": ("seconds",),  # nothing is answered for so long, then the request goes on
+    "down": (),  # nothing listens: connections are refused (path and times do not apply)
 }
 ACCESS = ("public", "private", "gated", "disabled")
 
@@ -97,9 +97,11 @@ class Settings:
             raise ControlError(f"not JSON: {error}") from error
         if not isinstance(data, dict):
             raise ControlError("not a JSON object")
-        return cls(tuple(Fault.from_json(each) for each in data.get("faults", ())),
-                   {str(token): str(name) for token, name in data.get("users", {}).items()},
-                   {str(repo): Access.from_json(each) for repo, each in data.get("repositories", {}).items()})
+        return cls(
+            tuple(Fault.from_json(each) for each in data.get("faults", ())),
+            {str(token): str(name) for token, name in data.get("users", {}).items()},
+            {str(repo): Access.from_json(each) for repo, each in data.get("repositories", {}).items()},
+        )
 
     def to_json(self) -> str:
         """The text of a control file that says this."""
@@ -124,7 +126,7 @@ class Control:
         self._stamp: tuple[int, int, int] | None = None
         self._settings = Settings()
         self._error = ""
-        self._left: dict[int, int] = {}     # faults with `times`: how often each still shows, by its place
+        self._left: dict[int, int] = {}  # faults with `times`: how often each still shows, by its place
 
     def settings(self) -> Settings:
         """What the file says now; ControlError when it cannot be understood."""
@@ -141,8 +143,9 @@ class Control:
         except ControlError:
             return False
 
-    def fault(self, kind: str, path: str,
-              applies: Callable[[Fault], bool] = lambda fault: True) -> Fault | None:
+    def fault(
+        self, kind: str, path: str, applies: Callable[[Fault], bool] = lambda fault: True
+    ) -> Fault | None:
         """The first fault of this kind for a request's path that `applies`; counts it as shown."""
         with self._lock:
             self._refresh()

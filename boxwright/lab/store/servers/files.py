@@ -41,8 +41,9 @@ class DepotServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], handler: type[Handler], control: Control,
-                 log: RequestLog) -> None:
+    def __init__(
+        self, address: tuple[str, int], handler: type[Handler], control: Control, log: RequestLog
+    ) -> None:
         self.control, self.log = control, log
         super().__init__(address, handler)
 
@@ -88,9 +89,16 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(path, dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True)))
         finally:
             self.server.log.write(
-                time=round(time.time(), 3), method=self.command, path=path, range=self.headers.get("Range"),
-                user=self.user, status=self.status, bytes=self.sent, fault=self.shown or None,
-                seconds=round(time.monotonic() - began, 4))
+                time=round(time.time(), 3),
+                method=self.command,
+                path=path,
+                range=self.headers.get("Range"),
+                user=self.user,
+                status=self.status,
+                bytes=self.sent,
+                fault=self.shown or None,
+                seconds=round(time.monotonic() - began, 4),
+            )
 
     do_HEAD = do_GET
 
@@ -139,8 +147,9 @@ class Handler(BaseHTTPRequestHandler):
         """Send a whole JSON answer."""
         self.send_whole(status, json.dumps(value).encode(), "application/json; charset=utf-8", headers)
 
-    def send_whole(self, status: int, body: bytes, kind: str,
-                   headers: Mapping[str, str] | None = None) -> None:
+    def send_whole(
+        self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Send a whole short answer of media type `kind`; without the body for HEAD."""
         self.send_response(status)
         given = {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}
@@ -170,8 +179,12 @@ class Handler(BaseHTTPRequestHandler):
                 first, last = span
                 self.send_response(206)
                 self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
-            for name, value in {"Content-Length": str(last - first + 1), "Accept-Ranges": "bytes",
-                                "ETag": f'"{etag}"', **headers}.items():
+            for name, value in {
+                "Content-Length": str(last - first + 1),
+                "Accept-Ranges": "bytes",
+                "ETag": f'"{etag}"',
+                **headers,
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
@@ -193,7 +206,7 @@ class Handler(BaseHTTPRequestHandler):
             if not block:
                 break
             if 0 <= (place := turned - self.sent) < len(block):
-                block = block[:place] + bytes([block[place] ^ 0xFF]) + block[place + 1:]
+                block = block[:place] + bytes([block[place] ^ 0xFF]) + block[place + 1 :]
                 self.shown = "corrupt"
             if rate is not None:
                 self.shown = "rate"

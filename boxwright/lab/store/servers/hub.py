@@ -59,7 +59,7 @@ class HubHandler(Handler):
             self.send_json(error.status, {"error": error.message}, headers)
 
     def _route(self, path: str, segments: list[str], query: dict[str, str]) -> None:
-        if segments[0] == "storage":     # signed: no token is asked for, as by the real hub's storage
+        if segments[0] == "storage":  # signed: no token is asked for, as by the real hub's storage
             self._storage(path, segments, query)
             return
         self._authenticate()
@@ -67,8 +67,14 @@ class HubHandler(Handler):
             case ["api", "whoami-v2"]:
                 self._whoami()
             case ["api", "models"]:
-                self.send_json(200, [{"id": name, "modelId": name} for name in self.repositories.names()
-                                     if self._access(name).access in ("public", "gated")])
+                self.send_json(
+                    200,
+                    [
+                        {"id": name, "modelId": name}
+                        for name in self.repositories.names()
+                        if self._access(name).access in ("public", "gated")
+                    ],
+                )
             case ["api", "models", org, name]:
                 self._info(f"{org}/{name}", "main", query)
             case ["api", "models", org, name, "revision", revision]:
@@ -104,19 +110,25 @@ class HubHandler(Handler):
         access = self._access(repo)
         allowed = self.user in access.allowed
         if not self.repositories.refs(repo) or (access.access == "private" and not allowed):
-            if self.user == "anonymous":   # the real hub does not tell strangers whether a name is taken
+            if self.user == "anonymous":  # the real hub does not tell strangers whether a name is taken
                 raise HubError(401, "RepoNotFound", "Invalid username or password.")
             raise HubError(404, "RepoNotFound", "Repository not found")
         if access.access == "disabled":
             raise HubError(403, "", "Access to this resource is disabled.")
         if access.access == "gated" and content and not allowed:
             if self.user == "anonymous":
-                raise HubError(401, "GatedRepo",
-                               f"Access to model {repo} is restricted. You must have access to it and be "
-                               "authenticated to access it. Please log in.")
-            raise HubError(403, "GatedRepo",
-                           f"Access to model {repo} is restricted and you are not in the authorized list. "
-                           f"Visit {self._base()}/{repo} to ask for access.")
+                raise HubError(
+                    401,
+                    "GatedRepo",
+                    f"Access to model {repo} is restricted. You must have access to it and be "
+                    "authenticated to access it. Please log in.",
+                )
+            raise HubError(
+                403,
+                "GatedRepo",
+                f"Access to model {repo} is restricted and you are not in the authorized list. "
+                f"Visit {self._base()}/{repo} to ask for access.",
+            )
         commit = self.repositories.find(repo, revision)
         if commit is None:
             raise HubError(404, "RevisionNotFound", f"Invalid rev id: {revision}")
@@ -130,8 +142,17 @@ class HubHandler(Handler):
     def _whoami(self) -> None:
         if self.user == "anonymous":
             raise HubError(401, "", "Invalid username or password.")
-        self.send_json(200, {"type": "user", "id": self.user, "name": self.user, "fullname": self.user,
-                             "orgs": [], "auth": {"type": "access_token", "accessToken": {"role": "read"}}})
+        self.send_json(
+            200,
+            {
+                "type": "user",
+                "id": self.user,
+                "name": self.user,
+                "fullname": self.user,
+                "orgs": [],
+                "auth": {"type": "access_token", "accessToken": {"role": "read"}},
+            },
+        )
 
     def _info(self, repo: str, revision: str, query: dict[str, str]) -> None:
         commit = self._commit(repo, revision)
@@ -142,22 +163,39 @@ class HubHandler(Handler):
             if query.get("blobs", "").lower() in ("true", "1"):
                 item.update(blobId=entry.oid, size=entry.size)
                 if entry.large:
-                    item["lfs"] = {"sha256": entry.sha256, "size": entry.size,
-                                   "pointerSize": entry.pointer_size}
+                    item["lfs"] = {
+                        "sha256": entry.sha256,
+                        "size": entry.size,
+                        "pointerSize": entry.pointer_size,
+                    }
             siblings.append(item)
-        self.send_json(200, {
-            "_id": hashlib.sha256(repo.encode()).hexdigest()[:24], "id": repo, "modelId": repo,
-            "author": repo.partition("/")[0], "sha": commit.sha,
-            "lastModified": CREATED, "createdAt": CREATED,
-            "private": access.access == "private", "gated": "manual" if access.access == "gated" else False,
-            "disabled": False, "tags": [], "downloads": 0, "likes": 0, "siblings": siblings,
-            "usedStorage": sum(entry.size for entry in commit.entries.values() if entry.large)})
+        self.send_json(
+            200,
+            {
+                "_id": hashlib.sha256(repo.encode()).hexdigest()[:24],
+                "id": repo,
+                "modelId": repo,
+                "author": repo.partition("/")[0],
+                "sha": commit.sha,
+                "lastModified": CREATED,
+                "createdAt": CREATED,
+                "private": access.access == "private",
+                "gated": "manual" if access.access == "gated" else False,
+                "disabled": False,
+                "tags": [],
+                "downloads": 0,
+                "likes": 0,
+                "siblings": siblings,
+                "usedStorage": sum(entry.size for entry in commit.entries.values() if entry.large),
+            },
+        )
 
     def _refs(self, repo: str) -> None:
         self._commit(repo, "main")
-        branches = [{"name": name, "ref": f"refs/heads/{name}",
-                     "targetCommit": self.repositories.commit(folder).sha}
-                    for name, folder in self.repositories.refs(repo).items()]
+        branches = [
+            {"name": name, "ref": f"refs/heads/{name}", "targetCommit": self.repositories.commit(folder).sha}
+            for name, folder in self.repositories.refs(repo).items()
+        ]
         self.send_json(200, {"branches": branches, "tags": [], "converts": []})
 
     def _tree(self, repo: str, revision: str, below: str, query: dict[str, str]) -> None:
@@ -168,7 +206,7 @@ class HubHandler(Handler):
             raise HubError(404, "EntryNotFound", f'{below} does not exist on "{revision}"')
         first = int(query["cursor"]) if query.get("cursor", "").isdecimal() else 0
         limit = int(query["limit"]) if query.get("limit", "").isdecimal() else PAGE
-        page, headers = items[first:first + max(1, limit)], {}
+        page, headers = items[first : first + max(1, limit)], {}
         if first + len(page) < len(items):
             following = urllib.parse.urlencode({**query, "cursor": first + len(page)})
             address = self._base() + urllib.parse.urlsplit(self.path).path
@@ -199,8 +237,9 @@ class HubHandler(Handler):
 
     def _storage(self, path: str, segments: list[str], query: dict[str, str]) -> None:
         self.user = "signed address"
-        if len(segments) < 5 or not hmac.compare_digest(query.get("signature", "").encode(),
-                                                        self._sign(path).encode()):
+        if len(segments) < 5 or not hmac.compare_digest(
+            query.get("signature", "").encode(), self._sign(path).encode()
+        ):
             raise HubError(403, "", "Access denied: this address was not signed here")
         commit = self.repositories.find("/".join(segments[1:3]), segments[3])
         entry = commit.entries.get("/".join(segments[4:])) if commit else None
@@ -214,8 +253,12 @@ class HubHandler(Handler):
 
 
 def _headers(commit: Commit, entry: Entry) -> dict[str, str]:
-    return {"X-Repo-Commit": commit.sha, "X-Linked-Size": str(entry.size), "X-Linked-ETag": f'"{entry.etag}"',
-            "Content-Type": "application/octet-stream"}
+    return {
+        "X-Repo-Commit": commit.sha,
+        "X-Linked-Size": str(entry.size),
+        "X-Linked-ETag": f'"{entry.etag}"',
+        "Content-Type": "application/octet-stream",
+    }
 
 
 def _describe(entry: Entry) -> dict[str, object]:
@@ -234,7 +277,7 @@ def _listing(commit: Commit, below: str, recursive: bool) -> list[dict[str, obje
     for path, entry in commit.entries.items():
         if not path.startswith(prefix):
             continue
-        parents = path[len(prefix):].split("/")[:-1]
+        parents = path[len(prefix) :].split("/")[:-1]
         for depth in range(1, len(parents) + 1 if recursive else min(2, len(parents) + 1)):
             folder = prefix + "/".join(parents[:depth])
             oid = hashlib.sha1(f"{commit.sha} {folder}".encode(), usedforsecurity=False).hexdigest()

@@ -22,7 +22,7 @@ class Entry:
     size: int
     sha256: str
     oid: str
-    pointer_size: int       # bytes of the pointer file; 0 for a file that git holds itself
+    pointer_size: int  # bytes of the pointer file; 0 for a file that git holds itself
 
     @property
     def large(self) -> bool:
@@ -53,8 +53,13 @@ class Repositories:
 
     def names(self) -> list[str]:
         """The repositories, `org/name`, sorted."""
-        return sorted({f"{path.parent.name}/{path.name.partition('@')[0]}" for path in self.root.glob("*/*")
-                       if path.is_dir() and not path.name.startswith(".")})
+        return sorted(
+            {
+                f"{path.parent.name}/{path.name.partition('@')[0]}"
+                for path in self.root.glob("*/*")
+                if path.is_dir() and not path.name.startswith(".")
+            }
+        )
 
     def refs(self, repo: str) -> dict[str, Path]:
         """The branches of a repository and their folders; empty when there is no such repository."""
@@ -64,8 +69,11 @@ class Repositories:
         folder = self.root / org
         if not folder.is_dir():
             return {}
-        found = {path.name.partition("@")[2] or "main": path for path in sorted(folder.iterdir())
-                 if path.is_dir() and path.name.partition("@")[0] == name}
+        found = {
+            path.name.partition("@")[2] or "main": path
+            for path in sorted(folder.iterdir())
+            if path.is_dir() and path.name.partition("@")[0] == name
+        }
         return dict(sorted(found.items(), key=lambda item: (item[0] != "main", item[0])))
 
     def commit(self, folder: Path) -> Commit:
@@ -73,8 +81,10 @@ class Repositories:
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         entries = [self._entry(path.relative_to(folder).as_posix(), path) for path in paths]
         content = json.dumps([(entry.path, entry.oid, entry.size) for entry in entries])
-        return Commit(hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest(),
-                      {entry.path: entry for entry in entries})
+        return Commit(
+            hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest(),
+            {entry.path: entry for entry in entries},
+        )
 
     def find(self, repo: str, revision: str) -> Commit | None:
         """The commit that a branch's name or a sha (7 digits or more) means in a repository."""

@@ -39,7 +39,7 @@ class FileHandler(Handler):
         wanted = "/" + "/".join(segments)
         for prefix in sorted(self.mounts, key=len, reverse=True):
             if wanted == prefix or wanted.startswith(prefix + "/"):
-                found = self.mounts[prefix] / wanted[len(prefix):].lstrip("/")
+                found = self.mounts[prefix] / wanted[len(prefix) :].lstrip("/")
                 # A path that ends in "/" means a folder: a file is not sent for it.
                 return found if found.is_dir() or (found.is_file() and not path.endswith("/")) else None
         return None
@@ -52,10 +52,14 @@ class FileHandler(Handler):
             self._send(folder / "index.html", path)
             return
         names = sorted(each.name + ("/" if each.is_dir() else "") for each in folder.iterdir())
-        links = "".join(f'<a href="{urllib.parse.quote(name)}">{html.escape(name)}</a><br>\n'
-                        for name in names)
-        self.send_whole(200, f"<!DOCTYPE html>\n<html><body>\n{links}</body></html>\n".encode(),
-                        "text/html; charset=utf-8")
+        links = "".join(
+            f'<a href="{urllib.parse.quote(name)}">{html.escape(name)}</a><br>\n' for name in names
+        )
+        self.send_whole(
+            200,
+            f"<!DOCTYPE html>\n<html><body>\n{links}</body></html>\n".encode(),
+            "text/html; charset=utf-8",
+        )
 
     def _send(self, file: Path, path: str) -> None:
         stat = file.stat()
