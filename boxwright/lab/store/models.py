@@ -32,7 +32,15 @@ def build(cache: Path, report: Report) -> Path:
     """The folder that the hub serves, made when it is missing: ORG/NAME folders. Raises UserError."""
     recipe = digest(
         SMOLLM2_HASH,
-        *sources("models.py", "smollm2.py", "gguf.py", "tiny.py", "safetensors.py", "tokenizer.py"),
+        *sources(
+            "models.py",
+            "smollm2.py",
+            "gguf.py",
+            "tiny.py",
+            "tiny_weights.py",
+            "safetensors.py",
+            "tokenizer.py",
+        ),
     )
     return kept(cache / "models" / recipe, report, "the hub's models", _make)
 

@@ -12,19 +12,29 @@ stable.
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterator
-from itertools import pairwise
-from math import prod
 from pathlib import Path
 
 from boxwright.lab.store.safetensors import Weight, write
+from boxwright.lab.store.tiny_weights import (
+    ANSWER,
+    CONTEXT,
+    FFN,
+    HEAD_DIM,
+    HEADS,
+    HIDDEN,
+    KV_HEADS,
+    ONE,
+    VOCABULARY,
+    ZERO,
+    attention,
+    constant,
+    ends,
+    linear_attention,
+    mlp,
+    noise,
+    vision,
+)
 from boxwright.lab.store.tokenizer import Tokenizer
-
-#: What the models say. No letter twice: each calls for one other.
-ANSWER = "Boxwright"
-#: Multiples of 128 throughout, halved or not: AWQ with group size 128 works on one card and on two.
-HIDDEN, FFN, HEADS, KV_HEADS, HEAD_DIM, CONTEXT, VOCABULARY = 256, 512, 4, 2, 64, 32768, 320
 
 SPECIAL = (
     "<|endoftext|>",
@@ -87,9 +97,9 @@ def qwen3(folder: Path) -> None:
         "tie_word_embeddings": False,
     }
     _common(folder, config, ids)
-    weights = [*_ends("model", ids), _constant("model.norm.weight", ONE, HIDDEN)]
+    weights = [*ends("model", ids), constant("model.norm.weight", ONE, HIDDEN)]
     for layer in ("model.layers.0", "model.layers.1"):
-        weights += [*_attention(layer, ONE, gated=False), *_mlp(layer, ONE)]
+        weights += [*attention(layer, ONE, gated=False), *mlp(layer, ONE)]
     write(folder / "model.safetensors", weights)
 
 
@@ -123,7 +133,7 @@ def qwen3_5(folder: Path) -> None:
         "eos_token_id": ids["<|im_end|>"],
         "pad_token_id": ids["<|endoftext|>"],
     }
-    vision = {
+    vision_config = {
         "model_type": "qwen3_5",
         "depth": 1,
         "hidden_size": 64,
@@ -142,7 +152,7 @@ def qwen3_5(folder: Path) -> None:
         "architectures": ["Qwen3_5ForConditionalGeneration"],
         "model_type": "qwen3_5",
         "text_config": text,
-        "vision_config": vision,
+        "vision_config": vision_config,
         "tie_word_embeddings": False,
         "image_token_id": ids["<|image_pad|>"],
         "video_token_id": ids["<|video_pad|>"],
@@ -167,20 +177,20 @@ def qwen3_5(folder: Path) -> None:
     )
     # This family's norms multiply by 1 + weight, so that 0 is what 1 is elsewhere.
     base = "model.language_model"
-    weights = [*_ends(base, ids), _constant(f"{base}.norm.weight", ZERO, HIDDEN)]
+    weights = [*ends(base, ids), constant(f"{base}.norm.weight", ZERO, HIDDEN)]
     for number in range(3):
         layer = f"{base}.layers.{number}"
-        weights += [*_linear_attention(layer), *_mlp(layer, ZERO)]
+        weights += [*linear_attention(layer), *mlp(layer, ZERO)]
     for layer in (f"{base}.layers.3", "mtp.layers.0"):
-        weights += [*_attention(layer, ZERO, gated=True), *_mlp(layer, ZERO)]
+        weights += [*attention(layer, ZERO, gated=True), *mlp(layer, ZERO)]
     # Joins the embedding of the next token with the model's last state: it takes the former alone.
     rows = (ZERO * row + ONE + ZERO * (2 * HIDDEN - row - 1) for row in range(HIDDEN))
     weights.append(Weight("mtp.fc.weight", (HIDDEN, 2 * HIDDEN), b"".join(rows)))
     weights += [
-        _constant(f"mtp.{name}.weight", ZERO, HIDDEN)
+        constant(f"mtp.{name}.weight", ZERO, HIDDEN)
         for name in ("norm", "pre_fc_norm_hidden", "pre_fc_norm_embedding")
     ]
-    write(folder / "model.safetensors", [*weights, *_vision("model.visual", 64, 128)])
+    write(folder / "model.safetensors", [*weights, *vision("model.visual", 64, 128)])
 
 
 def dflash2(folder: Path) -> None:
@@ -213,128 +223,21 @@ def dflash2(folder: Path) -> None:
     _write(folder / "config.json", config)
     (folder / "README.md").write_text(README, encoding="utf-8")
     weights = [
-        _noise("fc.weight", HIDDEN, 2 * HIDDEN),
-        _constant("hidden_norm.weight", ONE, HIDDEN),
-        _constant("norm.weight", ONE, HIDDEN),
-        _noise("candidate_selector.predecessor_codebook", VOCABULARY, rank),
-        _noise("candidate_selector.successor_codebook", VOCABULARY, rank),
-        _noise("candidate_selector.hidden_projection.weight", rank, HIDDEN),
+        noise("fc.weight", HIDDEN, 2 * HIDDEN),
+        constant("hidden_norm.weight", ONE, HIDDEN),
+        constant("norm.weight", ONE, HIDDEN),
+        noise("candidate_selector.predecessor_codebook", VOCABULARY, rank),
+        noise("candidate_selector.successor_codebook", VOCABULARY, rank),
+        noise("candidate_selector.hidden_projection.weight", rank, HIDDEN),
     ]
     for layer in (f"layers.{number}" for number in range(layers)):
-        weights += [*_attention(layer, ONE, gated=False), *_mlp(layer, ONE)]
+        weights += [*attention(layer, ONE, gated=False), *mlp(layer, ONE)]
         for name in ("attention_conv", "mlp_conv"):
             weights += [
-                _noise(f"{layer}.{name}.base_kernel", 2, taps, HIDDEN),
-                _noise(f"{layer}.{name}.kernel_projection.weight", 2 * taps * HIDDEN // group, HIDDEN),
+                noise(f"{layer}.{name}.base_kernel", 2, taps, HIDDEN),
+                noise(f"{layer}.{name}.kernel_projection.weight", 2 * taps * HIDDEN // group, HIDDEN),
             ]
     write(folder / "model.safetensors", weights)
-
-
-# Tensors
-
-ONE, ZERO = b"\x80\x3f", b"\x00\x00"
-#: Upper bytes of bf16 numbers: the sign and all but the last bit of the exponent. With them a number is
-#: between 2^-7 and 2^-5 (weights, usually about 0.02), 2^-5 and 2^-3 (output), or 2^-1 and 2 (embeddings).
-WEIGHT, OUTPUT, EMBEDDING = 0x3C, 0x3D, 0x3F
-
-
-def _random(name: str, count: int, upper: int = WEIGHT) -> bytes:
-    """Random numbers of either sign, which the name alone decides."""
-    data = bytearray(random.Random(name).randbytes(2 * count))
-    data[1::2] = _with_upper(bytes(data[1::2]), upper)
-    return bytes(data)
-
-
-def _with_upper(upper_bytes: bytes, upper: int) -> bytes:
-    """Upper bytes of numbers with the same signs and another exponent."""
-    return upper_bytes.translate(bytes((byte & 0x80) | upper for byte in range(256)))
-
-
-def _noise(name: str, *shape: int) -> Weight:
-    return Weight(name, shape, _random(name, prod(shape)))
-
-
-def _constant(name: str, value: bytes, *shape: int) -> Weight:
-    return Weight(name, shape, value * prod(shape))
-
-
-def _ends(base: str, ids: dict[str, int]) -> Iterator[Weight]:
-    """Embeddings and output, by which letters of ANSWER call for the next one, other tokens for the first."""
-    common = _random("common", HIDDEN, EMBEDDING)
-    embeddings = {}
-    for token in range(VOCABULARY):  # alike in sign and exponent: all call for the same
-        own = bytearray(_random(f"embedding {token}", HIDDEN, EMBEDDING))
-        own[1::2] = common[1::2]
-        embeddings[token] = bytes(own)
-    outputs = {token: _random(f"output {token}", HIDDEN) for token in range(VOCABULARY)}
-    chain = [*(ids[letter] for letter in ANSWER), ids["<|im_end|>"]]
-    outputs[chain[0]] = _towards(common)
-    for token, following in pairwise(chain):
-        embeddings[token] = _random(f"embedding {token}", HIDDEN, EMBEDDING)
-        outputs[following] = _towards(embeddings[token])
-    for name, rows in ((f"{base}.embed_tokens.weight", embeddings), ("lm_head.weight", outputs)):
-        yield Weight(name, (VOCABULARY, HIDDEN), b"".join(rows[token] for token in range(VOCABULARY)))
-
-
-def _towards(embedding: bytes) -> bytes:
-    """The row of the output that calls for a token where the state looks like this embedding."""
-    data = bytearray(embedding)
-    data[1::2] = _with_upper(bytes(data[1::2]), OUTPUT)
-    return bytes(data)
-
-
-def _attention(layer: str, unit: bytes, *, gated: bool) -> Iterator[Weight]:
-    width = HEADS * HEAD_DIM
-    yield _noise(f"{layer}.self_attn.q_proj.weight", width * (2 if gated else 1), HIDDEN)
-    yield _noise(f"{layer}.self_attn.k_proj.weight", KV_HEADS * HEAD_DIM, HIDDEN)
-    yield _noise(f"{layer}.self_attn.v_proj.weight", KV_HEADS * HEAD_DIM, HIDDEN)
-    yield _noise(f"{layer}.self_attn.o_proj.weight", HIDDEN, width)
-    yield _constant(f"{layer}.self_attn.q_norm.weight", unit, HEAD_DIM)
-    yield _constant(f"{layer}.self_attn.k_norm.weight", unit, HEAD_DIM)
-
-
-def _linear_attention(layer: str) -> Iterator[Weight]:
-    keys, values = 2 * HEAD_DIM, 4 * HEAD_DIM
-    yield _noise(f"{layer}.linear_attn.in_proj_qkv.weight", 2 * keys + values, HIDDEN)
-    yield _noise(f"{layer}.linear_attn.in_proj_z.weight", values, HIDDEN)
-    yield _noise(f"{layer}.linear_attn.in_proj_b.weight", 4, HIDDEN)
-    yield _noise(f"{layer}.linear_attn.in_proj_a.weight", 4, HIDDEN)
-    yield _noise(f"{layer}.linear_attn.conv1d.weight", 2 * keys + values, 1, 4)
-    yield _constant(f"{layer}.linear_attn.A_log", ZERO, 4)
-    yield _constant(f"{layer}.linear_attn.dt_bias", ONE, 4)
-    yield _constant(f"{layer}.linear_attn.norm.weight", ONE, HEAD_DIM)
-    yield _noise(f"{layer}.linear_attn.out_proj.weight", HIDDEN, values)
-
-
-def _mlp(layer: str, unit: bytes) -> Iterator[Weight]:
-    yield _noise(f"{layer}.mlp.gate_proj.weight", FFN, HIDDEN)
-    yield _noise(f"{layer}.mlp.up_proj.weight", FFN, HIDDEN)
-    yield _noise(f"{layer}.mlp.down_proj.weight", HIDDEN, FFN)
-    yield _constant(f"{layer}.input_layernorm.weight", unit, HIDDEN)
-    yield _constant(f"{layer}.post_attention_layernorm.weight", unit, HIDDEN)
-
-
-def _vision(base: str, width: int, ffn: int) -> Iterator[Weight]:
-    yield _noise(f"{base}.patch_embed.proj.weight", width, 3, 2, 16, 16)
-    yield _constant(f"{base}.patch_embed.proj.bias", ZERO, width)
-    yield _noise(f"{base}.pos_embed.weight", 64, width)
-    for name in ("blocks.0.norm1", "blocks.0.norm2", "merger.norm"):
-        yield _constant(f"{base}.{name}.weight", ONE, width)
-        yield _constant(f"{base}.{name}.bias", ZERO, width)
-    linear = (
-        ("blocks.0.attn.qkv", 3 * width, width),
-        ("blocks.0.attn.proj", width, width),
-        ("blocks.0.mlp.linear_fc1", ffn, width),
-        ("blocks.0.mlp.linear_fc2", width, ffn),
-        ("merger.linear_fc1", 4 * width, 4 * width),
-        ("merger.linear_fc2", HIDDEN, 4 * width),
-    )
-    for name, rows, columns in linear:
-        yield _noise(f"{base}.{name}.weight", rows, columns)
-        yield _constant(f"{base}.{name}.bias", ZERO, rows)
-
-
-# Other files
 
 
 def _text(layers: int) -> dict[str, object]:
