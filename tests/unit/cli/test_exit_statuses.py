@@ -221,10 +221,10 @@ def test_output_that_cannot_be_written(words):
 @pytest.mark.parametrize("words", ["explain", "--list", "explain --json"])
 def test_output_that_nobody_takes(words):
     """A closed stream, and a reader that is gone."""
-    command = f"{sys.executable} -m boxwright.cli --search-root {ROOT} {words}"
-    for line in (f"{command} >&-", f"{command} | true"):
+    argv = [sys.executable, "-m", "boxwright.cli", "--search-root", str(ROOT), *words.split()]
+    for line in ('"$@" >&-', '"$@" | true'):
         done = subprocess.run(
-            ["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=60
+            ["/bin/sh", "-c", line, "sh", *argv], capture_output=True, text=True, check=False, timeout=60
         )
         assert (done.returncode, done.stderr) == (DONE, "")
 
