@@ -46,8 +46,7 @@ def command(request: Request) -> Command:
     _parsers(own, request)
     own.switch("enable-metrics")
     extra, env = _extra(checker, request)
-    copies = request.peer_to_peer or deployment.env.get("NCCL_P2P_DISABLE") == "0"
-    if not copies and settings.tensor_parallel > 1 and "--disable-custom-all-reduce" not in extra.argv:
+    if not request.reduces_by_copies and "--disable-custom-all-reduce" not in extra.argv:
         own.switch("disable-custom-all-reduce")
     argv = ("python3", "-m", "sglang.launch_server", *own.argv, *extra.argv)
     return Command(argv, env.env, (*own.problems, *_without(request), *merged((extra, env))))
@@ -94,11 +93,7 @@ def _parsers(own: Writer, request: Request) -> None:
 
 def _extra(checker: Checker, request: Request) -> tuple[Checked, Checked]:
     """extra_args and env."""
-    variables: dict[str, str] = dict(QUIET)
-    if not request.peer_to_peer and request.settings.tensor_parallel > 1:
-        variables["NCCL_P2P_DISABLE"] = "1"
-    variables |= {str(name): str(value) for name, value in request.deployment.env.items()}
-    return checker.options(request.deployment.extra_args), checker.variables(variables)
+    return checker.options(request.deployment.extra_args), checker.variables(request.variables(QUIET))
 
 
 def _without(request: Request) -> tuple[OptionProblem, ...]:

@@ -45,8 +45,7 @@ def command(request: Request) -> Command:
     _speculation(own, request)
     _parsers(own, request)
     extra, env = _extra(checker, request)
-    copies = request.peer_to_peer or deployment.env.get("NCCL_P2P_DISABLE") == "0"
-    if not copies and settings.tensor_parallel > 1 and "--disable-custom-all-reduce" not in extra.argv:
+    if not request.reduces_by_copies and "--disable-custom-all-reduce" not in extra.argv:
         own.switch("disable-custom-all-reduce")
     argv = ("vllm", "serve", MODEL_PATH, *own.argv, *extra.argv)
     return Command(argv, env.env, (*own.problems, *merged((extra, env))))
@@ -96,15 +95,12 @@ def _parsers(own: Writer, request: Request) -> None:
 def _extra(checker: Checker, request: Request) -> tuple[Checked, Checked]:
     """extra_args and env, with the attention backend by whichever way the release has."""
     options = dict(request.deployment.extra_args)
-    variables: dict[str, str] = dict(QUIET)
+    own = dict(QUIET)
     if not newer(request.settings.release, BACKEND_OPTION_SINCE):
         backend = _take(options, "attention-backend")
         if isinstance(backend, str):
-            variables["VLLM_ATTENTION_BACKEND"] = backend
-    if not request.peer_to_peer and request.settings.tensor_parallel > 1:
-        variables["NCCL_P2P_DISABLE"] = "1"
-    variables |= {str(name): str(value) for name, value in request.deployment.env.items()}
-    return checker.options(options), checker.variables(variables)
+            own["VLLM_ATTENTION_BACKEND"] = backend
+    return checker.options(options), checker.variables(request.variables(own))
 
 
 def _take(options: dict[str, object], wanted: str) -> object:
@@ -113,8 +109,7 @@ def _take(options: dict[str, object], wanted: str) -> object:
 
 
 def backend(deployment: Deployment, env: Mapping[str, str]) -> str | None:
-    """The attention backend that a deployment names: by the option, in attention-config, or by the "
-    "variable."""
+    """The attention backend that a deployment names: by option, in attention-config, or by variable."""
     for name, value in deployment.extra_args.items():
         option, _, key = str(name).lstrip("-").partition(".")
         option = spelling(option)
