@@ -128,6 +128,13 @@ def holds() -> List[str]:
     return sorted(name[: -len(suffix)] if name.endswith(suffix) else name for name in names)
 
 
+def automatic() -> List[str]:
+    """Names of the packages that came because others need them."""
+    suffix = ":" + native()
+    names = run(["apt-mark", "showauto"]).stdout.split()
+    return [name[: -len(suffix)] if name.endswith(suffix) else name for name in names]
+
+
 def matches(name: str, globs: Iterable[str]) -> bool:
     """Whether `name` is meant by `globs`; a glob with a leading "!" takes names out again, in order."""
     meant = False

@@ -200,4 +200,5 @@ def command(arguments: List[str], leaving: List[str], purge: bool) -> List[str]:
     if not arguments:
         return ["purge" if purge else "remove", *leaving]
     named = {argument.split("=")[0] for argument in arguments}
-    return ["install", *arguments, *(name + "-" for name in leaving if name not in named)]
+    words = ["install", *(["--purge"] if purge else []), *arguments]
+    return words + [name + "-" for name in leaving if name not in named]

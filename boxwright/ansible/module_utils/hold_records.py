@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Dict, List
+from typing import Dict, Iterable, List
 
-from ansible.module_utils.apt import matches
+from ansible.module_utils.apt import Step, matches
 from ansible.module_utils.command import read, write
 
 
@@ -19,7 +19,8 @@ class Record:
     """One group's record, /var/lib/boxwright/holds/NAME.json under `root`.
 
     declared: packages asked for. holds: packages that we hold. installed: packages that were not there
-    before us. removed: packages that left because of us, with their versions.
+    before us. removed, changed: packages that left or came into another version because of us, with the
+    version before. automatic: those of these that nobody had asked for by name.
     """
 
     def __init__(self, root: str, name: str) -> None:
@@ -36,6 +37,28 @@ class Record:
         self.holds: List[str] = data.get("holds", [])
         self.installed: List[str] = data.get("installed", [])
         self.removed: Dict[str, str] = data.get("removed", {})
+        self.changed: Dict[str, str] = data.get("changed", {})
+        self.automatic: List[str] = data.get("automatic", [])
+
+    def note(self, steps: Iterable[Step], automatic: Iterable[str]) -> None:
+        """What a change adds and takes, with what was there before the first of them.
+
+        automatic: packages that nobody has asked for by name, as apt knows them before the change.
+        """
+        for step in steps:
+            if step.name in self.installed:
+                continue
+            if step.kind == "remove":
+                self.removed[step.name] = self.changed.pop(step.name, step.old or "")
+            elif step.kind != "install":
+                self.changed.setdefault(step.name, step.old or "")
+            elif step.name in self.removed:
+                self.changed[step.name] = self.removed.pop(step.name)
+            else:
+                self.installed = sorted([*self.installed, step.name])
+        known = {*self.removed, *self.changed} - {*self.automatic}
+        touched = {step.name for step in steps if step.old is not None}
+        self.automatic = sorted({*self.automatic, *(known & touched & {*automatic})})
 
     def text(self) -> str:
         """The file's content."""
@@ -46,6 +69,8 @@ class Record:
                     "holds": sorted(self.holds),
                     "installed": sorted(self.installed),
                     "removed": self.removed,
+                    "changed": self.changed,
+                    "automatic": sorted(self.automatic),
                 },
                 indent=1,
                 sort_keys=True,

@@ -40,6 +40,10 @@ class Group:
         self.waited_for: Optional[str] = None
         self.repaired: List[str] = []
         self.steps: List[apt.Step] = []
+        #: Whether the host's packages are no longer as they were found.
+        self.touched = False
+        #: Why packages that were there before us could not be brought back, or "".
+        self.not_restored = ""
 
     # Comparing
 
@@ -50,9 +54,15 @@ class Group:
             return None
         # apt knows no exceptions from a pattern; packages without such a version are not touched by the pin.
         names = [glob for glob in [*self.names, *self.params["hold"]] if not glob.startswith("!")]
+        packages = list(dict.fromkeys(names))
+        # The first record that means a version counts for it, so that those to be left alone come first.
+        pins = [
+            {"packages": packages, "pin": "release " + origin, "priority": -1}
+            for origin in self.params["avoid"]
+        ]
         # Over 1000, so that a version can also go down.
-        pin = {"packages": list(dict.fromkeys(names)), "pin": "version " + version, "priority": 1001}
-        text: Optional[str] = pins_text([pin])
+        pins.append({"packages": packages, "pin": "version " + version, "priority": 1001})
+        text: Optional[str] = pins_text(pins)
         return text
 
     def to_hold(self) -> List[str]:
@@ -60,21 +70,36 @@ class Group:
         meant = {name for name in self.packages if apt.matches(name, self.params["hold"])}
         return sorted((meant | set(self.names)) & set(self.packages))
 
-    def companions(self) -> List[Wanted]:
-        """Installed packages that `hold` means and that exist in the declared version but have another."""
+    def astray(self) -> Dict[str, bool]:
+        """Installed packages that `hold` means in another version, and whether the declared one is there."""
         version = self.params["version"]
-        if not version:
-            return []
-        astray = [
+        names = [
             name
             for name in self.to_hold()
-            if name not in self.names and not apt.matches(self.packages[name].version, [version])
+            if name not in self.names and not apt.matches(self.packages[name].version, [version or "*"])
         ]
-        versions = apt.available(astray)
+        have = apt.available(names)
+        return {name: any(apt.matches(one, [version]) for one in have.get(name, [])) for name in names}
+
+    def replaced(self) -> List[str]:
+        """Installed packages that are to leave for the declared ones."""
+        return [name for name in self.packages if apt.matches(name, self.params["replaces"])]
+
+    def strays(self) -> List[str]:
+        """Those of another branch that the declared one has none of: they would keep it from coming."""
+        glob = self.params["strays"]
+        if not glob or (self.check and self.params["source_pending"]):
+            return []
+        of_branch = {name for name, package in self.packages.items() if apt.matches(package.version, [glob])}
+        return [name for name, have in self.astray().items() if not have and name in of_branch]
+
+    def companions(self) -> List[Wanted]:
+        """Installed packages that `hold` means and that exist in the declared version but have another."""
+        replaced = self.replaced()
         return [
-            Wanted(name, version)
-            for name in astray
-            if any(apt.matches(one, [version]) for one in versions.get(name, []))
+            Wanted(name, self.params["version"])
+            for name, have in self.astray().items()
+            if have and name not in replaced
         ]
 
     def due(self) -> List[Wanted]:
@@ -83,10 +108,10 @@ class Group:
         return [one for one in declared if not one.met_by(self.packages.get(one.name))] + self.companions()
 
     def leaving(self) -> List[str]:
-        """Installed packages that go: replaced ones, and those that we installed and are declared no more."""
+        """Installed packages that go: replaced ones, strays, and ours that are declared no more."""
         dropped = {name for name in self.record.declared if name in self.record.installed}
-        replaced = {name for name in self.packages if apt.matches(name, self.params["replaces"])}
-        return sorted(((dropped | replaced) & set(self.packages)) - set(self.names))
+        gone = {*dropped, *self.replaced(), *self.strays()}
+        return sorted((gone & set(self.packages)) - set(self.names))
 
     def unfinished(self) -> List[str]:
         """Packages that an interrupted dpkg left half done."""
@@ -108,7 +133,7 @@ class Group:
             foreign=self.foreign_holds(),
             removable=self.params["may_remove"],
             ours=self.record.installed,
-            downgrade=self.params["allow_downgrade"],
+            downgrade=self.params["allow_downgrade"] or self.params["state"] == "absent",
         )
 
     # Making it true
@@ -133,18 +158,45 @@ class Group:
         if self.unfinished():
             self.ready_dpkg()
         leaving = [name for name in self.record.installed if name in self.packages]
+        before = {**self.record.removed, **self.record.changed}
+        back = [
+            Wanted(name, version)
+            for name, version in sorted(before.items())
+            if name not in self.packages or self.packages[name].version != version
+        ]
         lifted = [name for name in self.record.holds if name in self.held and name not in self.others]
         known = self.record.exists or os.path.exists(self.blacklist)
-        if leaving:
+        if leaving or back:
             self.ready_dpkg()
-            self.change([], leaving)
+            self.go_back(back, leaving)
         if not self.check:
             self.mark("unhold", [name for name in lifted if name in self.packages])
+            self.mark("auto", [name for name in self.record.automatic if name in self.packages])
             self.pins.write(None)
             for path in (self.blacklist, self.record.path):
                 if os.path.exists(path):
                     os.unlink(path)
         return bool(self.steps or lifted or known or self.repaired)
+
+    def go_back(self, back: List[Wanted], leaving: List[str]) -> None:
+        """Remove `leaving` and bring `back` what was there before, in one transaction where that can be.
+
+        What no source has any more is told and given up: our packages leave all the same.
+        """
+        have = apt.available(one.name for one in back)
+        lost = [one for one in back if one.version not in have.get(one.name, [])]
+        told = ["%s %s is in none of the host's package sources" % (one.name, one.version) for one in lost]
+        # What cannot go back and cannot stay without what leaves may leave with it.
+        removable = [*self.params["may_remove"], *(one.name for one in back)]
+        self.params = {**self.params, "may_remove": removable}
+        with self.pins.tried(None) as self.apt.preferences:
+            try:
+                self.change([one for one in back if one not in lost], leaving)
+            except StaleError as error:
+                told.append(str(error))
+                if leaving:
+                    self.change([], leaving)
+        self.not_restored = "\n".join(told)
 
     def ready_dpkg(self) -> None:
         """Wait for the locks, then end what an interrupted dpkg began. Raises PackagesError."""
@@ -160,6 +212,7 @@ class Group:
         self.repaired = broken or ["dpkg's journal"]
         if self.check:
             return
+        self.touched = True
         done = run(
             ["dpkg", "--force-confdef", "--force-confold", "--configure", "-a"],
             timeout=self.params["timeout_s"],
@@ -201,8 +254,10 @@ class Group:
 
     def carry_out(self, plan: Plan) -> None:
         """Record and change. Raises PackagesError."""
+        self.touched = True
         self.pins.write(self.pins_text)
-        self.note(plan.steps)
+        if self.params["state"] == "present":
+            self.note(plan.steps)
         done = self.apt.get(plan.command)
         self.packages = apt.installed()
         if done.rc != 0:
@@ -211,11 +266,7 @@ class Group:
 
     def note(self, steps: List[apt.Step]) -> None:
         """Record what the change adds and takes, before it does."""
-        added = {step.name for step in steps if step.kind == "install"}
-        for step in steps:
-            if step.kind == "remove" and step.name not in self.record.installed:
-                self.record.removed[step.name] = step.old or ""
-        self.record.installed = sorted(set(self.record.installed) | added)
+        self.record.note(steps, apt.automatic())
         self.record.declared = sorted(set(self.record.declared) | set(self.names))
         self.record.save()
 

@@ -106,13 +106,7 @@ class Source:
     def restored(self) -> Files:
         """The files of others as they were, unless somebody has edited them since; their backups go."""
         files: Files = {}
-        ours = read_bytes(self.source) or b""
-        uris = [
-            word
-            for line in ours.decode().splitlines()
-            if line.startswith("URIs:")
-            for word in line.split()[1:]
-        ]
+        uris = self.own_uris()
         for backup in sorted(glob.glob(glob.escape(self.backups) + "/*")):
             name, data = os.path.basename(backup), read_bytes(backup) or b""
             place = "%s/etc/apt/%s%s" % (self.root, "" if name == "sources.list" else "sources.list.d/", name)
@@ -121,6 +115,11 @@ class Source:
             if read_bytes(place) == switched_off:
                 files[place] = data
         return files
+
+    def own_uris(self) -> List[str]:
+        """The addresses of our own file, as it is."""
+        lines = (read_bytes(self.source) or b"").decode().splitlines()
+        return [word for line in lines if line.startswith("URIs:") for word in line.split()[1:]]
 
     def lists_are_there(self) -> bool:
         """Whether apt has read the source at least once."""
@@ -138,8 +137,13 @@ class Source:
             waited_for = wait_for_locks(self.params["lock_timeout_s"]) if reread else None
         except LockTimeout as error:
             raise SourceError("the package lists cannot be read now: %s" % error) from None
+        shared = any(path.startswith(self.backups + "/") for path in before)
+        uris = [] if present or shared else self.own_uris()
+        unread = [path for uri in uris for path in lists_of(self.root, uri)]
         try:
             write_all(after)
+            for path in unread:
+                os.unlink(path)
             if reread:
                 self.must(update(self.source, self.params), "the sources are as they were")
             if present and before != after:
@@ -170,6 +174,18 @@ class Source:
             hint = SHA1_HINT if "SHA1 is not considered secure" in text else ""
             uris = " ".join(self.params["uris"])
             raise SourceError("apt cannot use %s, %s:\n%s%s" % (uris, left, reasons(done), hint))
+
+
+def remove_source(name: str, root: str) -> None:
+    """Take a source of ours away again, and what came with it. Raises SourceError."""
+    source = Source({"name": name, "state": "absent", "allow_sha1": False}, root)
+    after = source.desired()
+    source.apply({path: read_bytes(path) for path in after}, after)
+
+
+def lists_of(root: str, uri: str) -> List[str]:
+    """The lists that apt has read of a flat source: they would show its packages until the next update."""
+    return glob.glob(list_pattern(root, uri)[: -len("Release")])
 
 
 def checked_keyring(data: bytes, wanted: List[str], where: str) -> bytes:

@@ -87,7 +87,11 @@ def main() -> None:
     except SourceError as error:
         module.fail_json(msg="%s: %s" % (module.params["name"], error))
     module.exit_json(
-        changed=before != after, lists_read=reread, waited_for=waited_for, diff=difference(before, after)
+        changed=before != after,
+        created=before[source.source] is None and after[source.source] is not None,
+        lists_read=reread,
+        waited_for=waited_for,
+        diff=difference(before, after),
     )
 
 

@@ -6,6 +6,7 @@ from ansible.module_utils.apt_transaction import PackagesError
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hold_records import RecordError
 from ansible.module_utils.package_group import Group, versions
+from ansible.module_utils.package_source import remove_source
 
 DOCUMENTATION = r"""
 module: held_packages
@@ -14,11 +15,12 @@ description:
   - Everything is simulated before anything changes; packages are downloaded before anything is unpacked.
   - Holds set here are recorded in C(/var/lib/boxwright/holds/NAME.json). A hold that is not recorded there
     belongs to a person (or to another group) and stops the call where the package would have to change.
+  - Of what was there before, versions are recorded; absent brings them back as far as the sources have them.
   - A dpkg that was interrupted is brought to an end first; a package lock held by someone else is waited for.
 options:
   name: {description: "Name of the group of packages.", type: str, required: true}
   state:
-    description: "present installs and holds; absent lifts the holds and removes what the group installed."
+    description: "present installs and holds; absent lifts the holds and brings back what was there before."
     type: str
     choices: [present, absent]
     default: present
@@ -44,6 +46,20 @@ options:
     type: list
     elements: str
     default: []
+  avoid:
+    description: "With pin, releases (C(o=Debian), as apt pins them) of which none of these packages may come."
+    type: list
+    elements: str
+    default: []
+  strays:
+    description:
+      - Glob of versions; packages that C(hold) means and that have such a version leave in the same
+        transaction where no source has them in the declared version.
+    type: str
+  new_source:
+    description:
+      - Name of a source that M(apt_source) has just made for this; it goes again when nothing can be changed.
+    type: str
   replaces:
     description: "Globs of installed packages that leave in the same transaction, unless they are wanted."
     type: list
@@ -79,7 +95,18 @@ def summary(group: Group) -> str:
         "%s %s" % (name, group.packages[name].version) for name in group.names[:1] if name in group.packages
     ]
     repaired = ["%d half-done ones mended" % len(group.repaired)] if group.repaired else []
-    return "; ".join([*first, *repaired, ", ".join(counts) or "held"])
+    waited = ["after waiting for %s" % group.waited_for] if group.waited_for else []
+    return "; ".join([*first, *repaired, ", ".join(counts) or "held", *waited])
+
+
+def make_true(group: Group) -> bool:
+    """Carry the call out; whether anything changed. Raises PackagesError."""
+    try:
+        return bool(group.present() if group.params["state"] == "present" else group.absent())
+    except PackagesError:
+        if group.params["new_source"] and not group.check and not group.touched:
+            remove_source(group.params["new_source"], ROOT)
+        raise
 
 
 def main() -> None:
@@ -93,6 +120,9 @@ def main() -> None:
             "version": {"type": "str"},
             "pin": {"type": "bool", "default": False},
             "hold": {"type": "list", "elements": "str", "default": []},
+            "avoid": {"type": "list", "elements": "str", "default": []},
+            "strays": {"type": "str"},
+            "new_source": {"type": "str"},
             "replaces": {"type": "list", "elements": "str", "default": []},
             "may_remove": {"type": "list", "elements": "str", "default": []},
             "allow_downgrade": {"type": "bool", "default": False},
@@ -108,7 +138,7 @@ def main() -> None:
     try:
         group = Group(module.params, module.check_mode, ROOT)
         before = versions(group)
-        changed = group.present() if module.params["state"] == "present" else group.absent()
+        changed = make_true(group)
     except (PackagesError, RecordError) as error:
         module.fail_json(msg="%s: %s" % (module.params["name"], error))
     steps = [step.text() for step in group.steps]
@@ -120,6 +150,7 @@ def main() -> None:
         steps=steps,
         held=group.record.holds,
         repaired=group.repaired,
+        not_restored=group.not_restored,
         waited_for=group.waited_for,
         diff={"before": "", "after": "".join(step + "\n" for step in steps)},
     )

@@ -72,6 +72,8 @@ def test_installs_the_branch_in_one_transaction_and_holds_it(host, root):
         "holds": ["libcuda1", "nvidia-driver"],
         "installed": ["dkms", "headers", "libcuda1", "nvidia-driver"],
         "removed": {},
+        "changed": {},
+        "automatic": [],
     }
     pin = (root / "etc/apt/preferences.d/boxwright-held-driver.pref").read_text()
     assert "Package: nvidia-driver nvidia-* libcuda1\nPin: version 580.*\nPin-Priority: 1001\n" in pin
@@ -236,6 +238,105 @@ def test_absent_leaves_what_was_there_before_us(host):
     host.call()
     host.call(state="absent")
     assert host["installed"] == {"dkms": "3.3"}
+
+
+@pytest.fixture
+def distribution(host):
+    """The distribution's driver, of which the library came along by itself."""
+    before = {"bash": "5.2", "nvidia-smi": "550.1-2", "nvidia-alternative": "550.1-2", "libcuda1": "550.1-2"}
+    repository = {**host["repository"], "nvidia-smi": ["550.1-2"], "nvidia-alternative": ["550.1-2"]}
+    repository["libcuda1"] = ["550.1-2", *DRIVERS]
+    host.set(installed=before, repository=repository, automatic=["libcuda1", "nvidia-alternative", "dkms"])
+    return before
+
+
+def test_absent_brings_back_the_packages_of_before_us(host, distribution):
+    host.call(may_remove=["nvidia-*"], strays="[0-9][0-9][0-9].[0-9]*")
+    assert set(host["installed"]) == {"bash", "nvidia-driver", "libcuda1", "dkms"}
+    assert host["installed"]["libcuda1"] == "580.105.08-1"
+    # A second branch in between must not make the first one look as if it had been there before.
+    host.call(version="595.*", may_remove=["nvidia-*"])
+    result = host.call(state="absent", packages=[], version=None)
+    assert host["installed"] == distribution
+    assert result["not_restored"] == ""
+    assert {"libcuda1", "nvidia-alternative"} <= set(host["automatic"])
+    assert "nvidia-smi" not in host["automatic"]
+    assert host.files() == []
+
+
+def test_absent_in_check_mode_tells_what_comes_back(host, distribution):
+    host.call(may_remove=["nvidia-*"])
+    there, files = host["installed"], host.files()
+    result = host.call(check=True, state="absent", packages=[], version=None)
+    assert "install nvidia-smi 550.1-2" in result["steps"]
+    assert "downgrade libcuda1 580.105.08-1 -> 550.1-2" in result["steps"]
+    assert (host["installed"], host.files()) == (there, files)
+
+
+def test_absent_tells_what_no_source_has_any_more(host, distribution):
+    host.call(may_remove=["nvidia-*"])
+    host.set(repository={**host["repository"], "nvidia-smi": []})
+    result = host.call(state="absent", packages=[], version=None)
+    assert "nvidia-smi 550.1-2 is in none of the host's package sources" in result["not_restored"]
+    assert "nvidia-driver" not in host["installed"]
+    assert host["installed"]["libcuda1"] == "550.1-2"
+
+
+def test_a_package_that_returns_is_not_ours_to_remove(host, distribution):
+    host.call(may_remove=["nvidia-*"])
+    host.set(conflicts={}, repository={**host["repository"], "nvidia-smi": ["550.1-2", "580.1-1"]})
+    host.call(packages=["nvidia-driver", "nvidia-smi=580.*"])
+    assert host.record()["changed"]["nvidia-smi"] == "550.1-2"
+    assert "nvidia-smi" not in host.record()["installed"]
+    host.call(state="absent", packages=[], version=None)
+    assert host["installed"] == distribution
+
+
+def test_what_the_declared_branch_has_none_of_leaves_with_the_old_one(host, distribution):
+    """The glue of another repository's driver, which the new one's packages do not name."""
+    host.set(installed={**distribution, "nvidia-support": "20220217+3"}, conflicts={})
+    result = host.call(may_remove=["nvidia-*"], strays="[0-9][0-9][0-9].[0-9]*")
+    assert "remove nvidia-alternative 550.1-2" in result["steps"]
+    assert "nvidia-support" in host["installed"]
+    assert not host.call(may_remove=["nvidia-*"], strays="[0-9][0-9][0-9].[0-9]*")["changed"]
+
+
+def test_a_replaced_package_leaves_although_the_declared_version_has_one(host):
+    """The other kernel modules: both repositories have them, and the two conflict."""
+    host.set(installed={"nvidia-dkms": "570.1-1"}, conflicts={"nvidia-driver": ["nvidia-dkms"]})
+    host.set(repository={**host["repository"], "nvidia-dkms": ["570.1-1", "580.105.08-1"]})
+    result = host.call(replaces=["nvidia-dkms"], may_remove=["nvidia-*"])
+    assert "remove nvidia-dkms 570.1-1" in result["steps"]
+    assert len(transactions(host)) == 1
+
+
+def test_releases_to_be_left_alone_come_first_in_the_preferences(host, root):
+    host.call(avoid=["o=Debian"])
+    text = (root / "etc/apt/preferences.d/boxwright-held-driver.pref").read_text()
+    assert text.index("Pin: release o=Debian\nPin-Priority: -1") < text.index("Pin: version 580.*")
+    assert not host.call(avoid=["o=Debian"])["changed"]
+
+
+def test_a_source_made_for_nothing_goes_again(host, root):
+    source = root / "etc/apt/sources.list.d/boxwright-cuda.sources"
+    source.parent.mkdir(parents=True)
+    source.write_text("URIs: http://there/x/\n")
+    lists = root / "var/lib/apt/lists"
+    lists.mkdir(parents=True)
+    (lists / "there_x_._Packages").touch()
+    assert "no version 1.*" in host.call(check=True, version="1.*", new_source="boxwright-cuda")["msg"]
+    assert source.exists()
+    assert "no version 1.*" in host.call(version="1.*", new_source="boxwright-cuda")["msg"]
+    assert host.files() == []
+
+
+def test_a_source_stays_where_packages_have_changed(host, root):
+    source = root / "etc/apt/sources.list.d/boxwright-cuda.sources"
+    source.parent.mkdir(parents=True)
+    source.write_text("URIs: http://there/x/\n")
+    host.set(dies=True)
+    assert "half-way" in host.call(new_source="boxwright-cuda")["msg"]
+    assert source.exists()
 
 
 def test_a_damaged_record_is_said(host, root):

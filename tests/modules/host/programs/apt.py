@@ -39,6 +39,11 @@ def apt_mark(words, world):
     held, changed = set(world["held"]), set(words[1:])
     if words[0] == "showhold":
         return 0, "".join(f"{name}\n" for name in sorted(held)), ""
+    if words[0] == "showauto":
+        return 0, "".join(f"{name}\n" for name in world["automatic"]), ""
+    if words[0] == "auto":
+        world["automatic"] = sorted({*world["automatic"], *words[1:]})
+        return 0, "", ""
     world["held"] = sorted(held | changed if words[0] == "hold" else held - changed)
     return 0, "", ""
 
@@ -64,6 +69,8 @@ def apt_get(words, world):
             world["held"] = [name for name in world["held"] if name != package]
         else:
             world["installed"][package] = new
+            named = any(word.partition("=")[0] == package for word in words)
+            world["automatic"] = [name for name in world["automatic"] if not (named and name == package)]
         if world.get("dies"):
             world["unfinished"] = [package]
             return 100, "", "E: Sub-process /usr/bin/dpkg returned an error code (1)\n"
@@ -78,7 +85,7 @@ def line(kind, package, old, new):
 
 def planned(words, verb, world):
     installed, wanted, leaving = world["installed"], {}, set()
-    for word in words[words.index(verb) + 1 :]:
+    for word in [word for word in words[words.index(verb) + 1 :] if word != "--purge"]:
         package, _, version = word.partition("=")
         if verb != "install" or package.endswith("-"):
             leaving.add(package.rstrip("-"))
