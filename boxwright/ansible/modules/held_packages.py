@@ -47,7 +47,7 @@ options:
     elements: str
     default: []
   avoid:
-    description: "With pin, releases (C(o=Debian), as apt pins them) of which none of these packages may come."
+    description: "With pin, releases (C(o=Debian)) of which none of these packages may come."
     type: list
     elements: str
     default: []
