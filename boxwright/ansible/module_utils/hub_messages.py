@@ -7,11 +7,18 @@ from urllib.parse import urlsplit
 
 
 def message(event: Dict[str, Any], repo: str, revision: str, endpoint: str, token: bool, proxy: str) -> str:
-    """The message for an `error` event of fetch.py. token: whether one was sent; proxy: URL, "" for none."""
+    """The message for an `error` event of resolve.py, or an error of the line.
+
+    token: whether one was sent; proxy: URL, "" for none.
+    """
     parts = urlsplit(endpoint)
     host = parts.netloc.rpartition("@")[2] or endpoint
     status = event.get("status")
     kind = str(event.get("kind"))
+    if kind == "cut":
+        kind = "unreachable"
+    if kind in ("unauthorized", "forbidden") and event.get("code") == "GatedRepo":
+        kind = "gated"
     if kind == "not-found" and status == 401:
         kind = "unauthorized"
     names = {
@@ -110,6 +117,17 @@ MESSAGES = {
         "%(path)s of %(repo)s keeps arriving damaged: %(detail)s. What %(host)s sends is not what it "
         "records; "
         "run again later, or declare another box_hub.endpoint or revision"
+    ),
+    "wrong-size": (
+        "%(host)s has another %(path)s of %(repo)s than it records: %(detail)s bytes. Run again later, or "
+        "declare another box_hub.endpoint or revision"
+    ),
+    "redirected": (
+        "%(host)s sends on to where %(path)s of %(repo)s cannot be had: %(detail)s. Check box_hub.endpoint, "
+        "and whether a login page stands before it"
+    ),
+    "unreadable": (
+        "%(path)s of %(repo)s cannot be read: %(detail)s. Check the disk and the permissions there"
     ),
     "unexpected": ("%(repo)s could not be fetched from %(host)s: %(detail)s"),
 }

@@ -1,100 +1,119 @@
-"""Fetching files of a revision into its staging directory with the hub's own client, watched."""
+"""Fetching files of a revision into its staging directory: sources, checks on the way, and messages."""
 
 from __future__ import annotations
 
-import json
 import os
-import time
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
 
-from ansible.module_utils import command, hub_messages, store_room, worker
+from ansible.module_utils import command, hub_messages, worker
+from ansible.module_utils.http_ranges import FetchError, Lines
 from ansible.module_utils.progress import Progress
+from ansible.module_utils.weight_download import DiskError, Download, Limits, Meter, is_full
+from ansible.module_utils.weight_files import is_weights
+from ansible.module_utils.weight_sources import Client, HubSource, Source
 from ansible.module_utils.weight_store import Store, StoreError
+
+#: Seconds that making the official client's environment may take.
+ENVIRONMENT_S = 3600
 
 
 class Hub(NamedTuple):
-    """How the hub is reached. token, proxy: "" for none; stall_s: patience without a byte."""
+    """How the hub is reached. token, proxy: "" for none; python: makes the official client's environment
+    when it is needed and gives its interpreter; script: the text of resolve.py.
+    """
 
     endpoint: str
     token: str
     proxy: str
-    workers: int
-    stall_s: int
-    attempts: int = 3
-
-
-class Client(NamedTuple):
-    """The official client: the interpreter of its environment and the text of fetch.py."""
-
-    python: str
+    python: Callable[[], str]
     script: str
 
 
+class Fetched(NamedTuple):
+    """sums: SHA-256 by path; came: bytes by source; notes: what a person should know of it."""
+
+    sums: Dict[str, str]
+    came: Dict[str, int]
+    notes: List[str]
+
+
 def fetch(
-    store: Store, files: List[Dict[str, Any]], hub: Hub, client: Client, code: bool, progress: Progress
-) -> Dict[str, str]:
-    """Fetch and verify; SHA-256 by path. Raises StoreError; what has arrived stays for the next run."""
-    os.makedirs(store.tree, mode=0o755, exist_ok=True)
-    script = os.path.join(os.path.dirname(os.path.dirname(client.python)), "fetch.py")
-    command.ensure(script, client.script)
-    job = {
-        "endpoint": hub.endpoint,
-        "repo": store.repo,
-        "revision": store.revision,
-        "target": store.tree,
-        "files": files,
-        "workers": hub.workers,
-        "attempts": hub.attempts,
-    }
-    watch = _Watch(store, files, hub, progress)
-    with worker.Worker([client.python, "-I", script], _environment(store, hub), hub.token) as fetcher:
-        fetcher.tell(json.dumps(job))
-        for event in fetcher.events():
-            watch.look(event)
-            if event is None:
-                continue
-            if event["event"] == "described":
-                objection = store.objection(code)
-                if objection:
-                    raise StoreError(objection)
-                fetcher.tell("go")
-            elif event["event"] == "file":
-                watch.sums[event["path"]] = event["sha256"]
-            elif event["event"] == "error":
-                raise StoreError(_message(event, store, hub))
-        status = fetcher.end()
-        if status != 0 or len(watch.sums) != len(files):
-            raise StoreError(
-                "%s: the hub client ended (%s) before all files had come: %s"
-                % (store.repo, status, fetcher.complaint or "it said nothing")
-            )
-    return watch.sums
+    store: Store,
+    files: List[Dict[str, Any]],
+    hub: Hub,
+    others: List[Source],
+    limits: Limits,
+    code: bool,
+    progress: Progress,
+) -> Fetched:
+    """Fetch and verify. others: places that are asked before the hub.
+
+    Raises StoreError; what has arrived stays for the next run.
+    """
+    meter = Meter(limits)
+    stage, total = "fetching %s" % store.repo, sum(file["size"] for file in files)
+    sources = [*others, *([] if others and others[-1].last else [_hub_source(store, hub, limits, meter)])]
+
+    def waiting(seconds: float) -> None:
+        meter.patient(seconds)
+        progress.update("%s asks to wait %d s" % (sources[-1].name, seconds))
+
+    if isinstance(sources[-1], HubSource):
+        sources[-1].waiting = waiting
+    small = [file for file in files if not is_weights(file["path"])]
+    large = [file for file in files if is_weights(file["path"])]
+    before = sum(file["size"] for file in small)
+    progress.update(stage, 0, total, "bytes")
+    try:
+        sums = Download(
+            small,
+            store.tree,
+            sources,
+            limits,
+            meter,
+            lambda done: progress.update(stage, done, total, "bytes"),
+        ).run()
+        objection = store.objection(code)
+        if objection:
+            raise StoreError(objection)
+        sums.update(
+            Download(
+                large,
+                store.tree,
+                sources,
+                limits,
+                meter,
+                lambda done: progress.update(stage, before + done, total, "bytes"),
+            ).run()
+        )
+    except FetchError as error:
+        raise StoreError(_message(error, store, hub)) from error
+    except DiskError as error:
+        if is_full(error):
+            raise StoreError(_message(FetchError("disk-full"), store, hub)) from error
+        raise StoreError(
+            "%s of %s cannot be written below %s: %s. Check the disk, then run again; what has arrived is "
+            "kept" % (error, store.repo, store.tree, error.__cause__)
+        ) from error
+    finally:
+        for source in sources:
+            source.close()
+    return Fetched(sums, meter.came, meter.notes)
 
 
-class _Watch:
-    """Counts what arrives, tells it, and notices when nothing arrives any more."""
+def _hub_source(store: Store, hub: Hub, limits: Limits, meter: Meter) -> HubSource:
+    script = os.path.join(store.staging, "resolve.py")
 
-    def __init__(self, store: Store, files: List[Dict[str, Any]], hub: Hub, progress: Progress) -> None:
-        self.store, self.hub, self.progress = store, hub, progress
-        self.total = sum(file["size"] for file in files)
-        self.sums: Dict[str, str] = {}
-        self.stage = "fetching %s" % store.repo
-        self._seen, self._since = -1, time.monotonic()
+    def python() -> str:
+        meter.patient(ENVIRONMENT_S)
+        interpreter = hub.python()
+        command.ensure(script, hub.script)
+        meter.resume()
+        return interpreter
 
-    def look(self, event: "Dict[str, Any] | None") -> None:
-        """Note an event, or the moment without one. Raises StoreError when the line has gone dead."""
-        now = time.monotonic()
-        if event is not None:
-            self._since = now + (event["seconds"] if event["event"] == "waiting" else 0)
-            if event["event"] == "waiting":
-                self.progress.update("the hub asks to wait %d s" % event["seconds"])
-            return
-        done, _ = store_room.disk_use(self.store.tree)
-        if done != self._seen:
-            self._seen, self._since = done, max(now, self._since)
-        elif now - self._since > self.hub.stall_s:
-            raise StoreError(_message({"kind": "timeout"}, self.store, self.hub))
-        self.progress.update(self.stage, min(done, self.total), self.total, "bytes")
+    client = Client(python, script, _environment(store, hub), hub.token)
+    lines = Lines(hub.proxy, timeout=min(30.0, limits.stall_s))
+    return HubSource(hub.endpoint, store.repo, store.revision, client, lines, limits.workers)
 
 
 def _environment(store: Store, hub: Hub) -> Dict[str, str]:
@@ -107,15 +126,22 @@ def _environment(store: Store, hub: Hub) -> Dict[str, str]:
         HF_HOME=os.path.join(store.staging, "home"),
         HF_HUB_DISABLE_TELEMETRY="1",
         HF_HUB_DISABLE_PROGRESS_BARS="1",
-        HF_HUB_DOWNLOAD_TIMEOUT="30",
         HF_HUB_ETAG_TIMEOUT="20",
         **extra,
     )
     return environment
 
 
-def _message(event: Dict[str, Any], store: Store, hub: Hub) -> str:
-    event = dict(event, detail=worker.hide(str(event.get("detail", "")), hub.token))
+def _message(error: FetchError, store: Store, hub: Hub) -> str:
+    wait = "" if error.wait is None else "%d" % error.wait
+    event = {
+        "kind": error.kind,
+        "status": error.status,
+        "code": error.code,
+        "path": error.path,
+        "retry_after": wait,
+        "detail": worker.hide(error.detail, hub.token),
+    }
     told: str = hub_messages.message(
         event, store.repo, store.revision, hub.endpoint, token=bool(hub.token), proxy=hub.proxy
     )

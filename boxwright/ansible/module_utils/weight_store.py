@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from ansible.module_utils import command, store_manifest, store_room, weight_files
+from ansible.module_utils import command, partial_file, store_manifest, store_room, weight_files
 from ansible.module_utils.store_manifest import Entry, Flaw, Manifest
 
 
@@ -93,24 +93,23 @@ class Store:
 
     def staged(self, files: List[Dict[str, Any]]) -> int:
         """Bytes of these files that an earlier, interrupted run has already brought."""
-        return sum(
-            file["size"] for file in files if _size(os.path.join(self.tree, file["path"])) == file["size"]
-        )
+        return sum(self._staged(os.path.join(self.tree, file["path"]), file["size"]) for file in files)
+
+    def _staged(self, path: str, size: int) -> int:
+        if _size(path) == size:
+            return size
+        held: int = partial_file.held(path)
+        return min(size, held)
 
     def clean_staging(self, files: List[Dict[str, Any]]) -> None:
-        """Remove what an interrupted run left that is of no use: partial files, unwanted ones."""
-        useful = {file["path"] for file in files}
-        notes = os.path.join(".cache", "huggingface", "download")
+        """Remove what an interrupted run left that is of no use: files that are not to come any more."""
+        endings = ("", partial_file.SUFFIX, partial_file.MAP_SUFFIX)
+        useful = {file["path"] + ending for file in files for ending in endings}
         for place, _, names in os.walk(self.tree):
             for name in names:
-                path = os.path.relpath(os.path.join(place, name), self.tree)
-                note = os.path.relpath(path, notes) if path.startswith(notes) else None
-                if note is None:
-                    keep = path in useful
-                else:
-                    keep = note.endswith(".metadata") and note[: -len(".metadata")] in useful
-                if not keep:
-                    os.unlink(os.path.join(place, name))
+                path = os.path.join(place, name)
+                if os.path.relpath(path, self.tree) not in useful:
+                    os.unlink(path)
 
     def need(self, files: List[Dict[str, Any]]) -> store_room.Need:
         """The room that fetching the files takes."""
@@ -159,6 +158,7 @@ class Store:
         rename; a process that has the old file open keeps it.
         """
         recorded = {file["path"]: file["sha256"] for file in self.wanted}
+        # Of a client of an earlier release, which kept its notes here.
         shutil.rmtree(os.path.join(self.tree, ".cache"), ignore_errors=True)
         new = not os.path.exists(self.directory)
         place = self.tree if new else self.directory

@@ -9,15 +9,17 @@ from ansible.module_utils import checkpoint, store_manifest, store_room, weight_
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.python_environment import EnvironmentFailed, Step, Wanted, ensure
-from ansible.module_utils.weight_fetch import Client, Hub, fetch
+from ansible.module_utils.weight_download import Limits
+from ansible.module_utils.weight_fetch import Fetched, Hub, fetch
 from ansible.module_utils.weight_store import Look, Store, StoreError, distinct, needed
 
 DOCUMENTATION = r"""
 module: model_store
 short_description: Pinned model revisions in a store on the host, verified
 description:
-  - Fetches what serving needs of each revision with the hub's official client into a staging directory,
-    verifies every file (SHA-256 where the hub publishes it, else the size) and renames the whole into place.
+  - Fetches what serving needs of each revision into a staging directory (the hub's official client says
+    where the files lie, their bytes come over several connections and are hashed on the way), verifies every
+    file (SHA-256 where the hub publishes it, else the size) and renames the whole into place.
   - A finished revision is compared with its manifest (size, time, inode); only a file that is missing,
     truncated or altered is fetched again. A store that is whole needs no network and no client.
   - A local path is only looked at, not changed.
@@ -34,14 +36,14 @@ options:
     description: "The client's environment: path, packages, constraints, index_url, size in bytes."
     type: dict
     required: true
-  client: {description: "Text of the fetching program.", type: str, required: true}
+  client: {description: "Text of the program that asks the hub.", type: str, required: true}
   token: {description: "Token of the hub.", type: str}
   proxy: {description: "URL of a proxy.", type: str}
   allow_pickle: {description: "Repositories whose pickled weights may be fetched.", type: list, elements: str}
   allow_code: {description: "Repositories that may bring code.", type: list, elements: str}
   deep: {description: "Whether to read and hash every byte again.", type: bool}
   reserve: {description: "Bytes that stay free on the filesystem.", type: int}
-  workers: {description: "Files fetched at a time.", type: int}
+  connections: {description: "Connections at a time.", type: int}
   stall_s: {description: "Seconds without a byte after which fetching is given up.", type: int}
   lock_timeout_s: {description: "How long to wait for another run on the same store, in seconds.", type: int}
   progress_file: {description: "Where to tell how far it is.", type: path}
@@ -76,6 +78,7 @@ class Call:
         self.module, self.params = module, module.params
         self.progress = Progress(self.params["progress_file"])
         self.hashed = 0
+        self.notes: List[str] = []
 
     def run(self) -> Dict[str, Any]:
         """Bring the store to what is declared; the result. Raises StoreError, EnvironmentFailed, …"""
@@ -104,7 +107,7 @@ class Call:
             "stores": results,
             "msg": "; ".join(result["msg"] for result in results) or "no weights are declared",
             "said": "; ".join(result["msg"] for result in results if result["changed"]),
-            "warnings": [warning for result in results for warning in result.pop("warnings", [])],
+            "warnings": self.notes + [text for result in results for text in result.pop("warnings", [])],
         }
 
     # Looking
@@ -175,7 +178,9 @@ class Call:
             for work in works:
                 entries = work.look.entries
                 if work.files:
-                    entries = work.store.publish(work.look, self.fetch(work))
+                    fetched = self.fetch(work)
+                    self.notes += fetched.notes
+                    entries = work.store.publish(work.look, fetched.sums)
                 elif work.look.renewed:
                     work.store.record(work.store.directory, entries)
                 finished.append(work._replace(entries=entries))
@@ -193,8 +198,21 @@ class Call:
         if short:
             raise StoreError(short)
 
-    def fetch(self, work: Work) -> Dict[str, str]:
-        """Fetch one store's files into its staging directory; SHA-256 by path."""
+    def fetch(self, work: Work) -> Fetched:
+        """Fetch one store's files into its staging directory."""
+        hub = Hub(
+            work.endpoint,
+            self.params["token"] or "",
+            self.params["proxy"] or "",
+            self.client,
+            self.params["client"],
+        )
+        limits = Limits(self.params["connections"], self.params["stall_s"])
+        fetched: Fetched = fetch(work.store, work.files, hub, [], limits, work.code, self.progress)
+        return fetched
+
+    def client(self) -> str:
+        """Have the official client there; its interpreter."""
         wanted = self.params["environment"]
         environment = Wanted(
             wanted["path"],
@@ -205,16 +223,8 @@ class Call:
             size=int(wanted["size"]),
         )
         ensure(environment, self.progress.update)
-        hub = Hub(
-            work.endpoint,
-            self.params["token"] or "",
-            self.params["proxy"] or "",
-            self.params["workers"],
-            self.params["stall_s"],
-        )
-        client = Client(environment.python, self.params["client"])
-        sums: Dict[str, str] = fetch(work.store, work.files, hub, client, work.code, self.progress)
-        return sums
+        python: str = environment.python
+        return python
 
     def waiting(self, holder: str) -> None:
         """Told while another run has the store."""
@@ -274,7 +284,7 @@ def main() -> None:
             "allow_code": {"type": "list", "elements": "str", "default": []},
             "deep": {"type": "bool", "default": False},
             "reserve": {"type": "int", "default": 2_000_000_000},
-            "workers": {"type": "int", "default": 8},
+            "connections": {"type": "int", "default": 8},
             "stall_s": {"type": "int", "default": 600},
             "lock_timeout_s": {"type": "int", "default": 86400},
             "progress_file": {"type": "path"},

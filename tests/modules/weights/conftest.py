@@ -4,6 +4,8 @@ import hashlib
 import json
 import struct
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -46,10 +48,10 @@ def prepared(tmp_path):
 
 
 class Hub:
-    """The files of one revision and what was taken of them."""
+    """The files of one revision, served, and what was taken of them."""
 
     def __init__(self, root, files):
-        self.root, self.files = root, dict(files)
+        self.root, self.files, self.taken = root, dict(files), []
         self.write()
 
     def write(self):
@@ -79,46 +81,57 @@ class Hub:
             **more,
         }
 
-    @property
-    def taken(self):
-        log = self.root.parent / "taken"
-        return log.read_text().split() if log.exists() else []
+    def handler(hub):
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                hub.taken.append(self.path.strip("/"))
+                content = (hub.root / self.path.strip("/")).read_bytes()
+                first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+                part = content[first : last + 1]
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+                self.send_header("Content-Length", str(len(part)))
+                self.end_headers()
+                self.wfile.write(part)
+
+            def log_message(self, *arguments):
+                pass
+
+        return Handler
 
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A repository that the stand-in client copies from."""
+    """A repository that the stand-in client knows."""
     root = tmp_path / "hub"
     root.mkdir()
-    monkeypatch.setenv("TEST_HUB", str(root))
-    return Hub(root, REPOSITORY)
+    made = Hub(root, REPOSITORY)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), made.handler())
+    serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    serving.start()
+    monkeypatch.setenv("TEST_HUB", f"http://127.0.0.1:{server.server_port}")
+    yield made
+    server.shutdown()
+    server.server_close()
 
 
-#: Speaks the protocol of roles/model_weights/files/fetch.py, copying from a directory instead of a hub.
+#: Speaks the protocol of roles/model_weights/files/resolve.py for a hub that is none.
 CLIENT = """
-import hashlib, json, os, sys
+import json, os, sys
 job = json.loads(sys.stdin.readline())
-hub = os.environ["TEST_HUB"]
 def say(**event):
     print(json.dumps(event), flush=True)
-def fetch(files):
-    for file in files:
-        target = os.path.join(job["target"], file["path"])
-        content = open(os.path.join(hub, file["path"]), "rb").read()
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        open(target, "wb").write(content)
-        open(hub + "/../taken", "a").write(file["path"] + "\\n")
-        say(event="file", path=file["path"], sha256=hashlib.sha256(content).hexdigest())
 fault = os.environ.get("TEST_FAULT")
 if fault == "error":
     say(event="error", kind="unauthorized", status=401, detail="told " + os.environ.get("HF_TOKEN", "nobody"))
     sys.exit(1)
-fetch([file for file in job["files"] if not file["path"].endswith(".safetensors")])
-say(event="described")
-if sys.stdin.readline().strip() == "go":
-    if fault == "crash":
-        sys.stderr.write("Segmentation fault, token " + os.environ.get("HF_TOKEN", "") + "\\n")
-        sys.exit(139)
-    fetch([file for file in job["files"] if file["path"].endswith(".safetensors")])
-    say(event="done")
+say(event="ready")
+for line in sys.stdin:
+    for path in json.loads(line)["files"]:
+        if fault == "crash" and path.endswith(".safetensors"):
+            sys.stderr.write("Segmentation fault, token " + os.environ.get("HF_TOKEN", "") + "\\n")
+            sys.exit(139)
+        say(event="file", path=path, url=os.environ["TEST_HUB"] + "/" + path, size=None, etag="")
 """

@@ -54,7 +54,7 @@ def names(directory):
 def test_first_and_second_run(call, hub, store):
     weights = hub.weights(store)
     first = call(weights)
-    assert first["changed"], first
+    assert first.get("changed"), first
     assert first["said"] == "acme/tiny: 3 files, 1 verified by sha256, 2 by size"
     directory = weights["directory"]
     assert names(directory) == [
@@ -63,7 +63,8 @@ def test_first_and_second_run(call, hub, store):
         "model.safetensors",
         "tokenizer.json",
     ]
-    assert hub.taken == ["tokenizer.json", "config.json", "model.safetensors"]
+    assert sorted(hub.taken[:2]) == ["config.json", "tokenizer.json"]
+    assert hub.taken[2:] == ["model.safetensors"]
     assert names(f"{store}/.staging") == []
     before = {path: path.stat() for path in Path(directory).iterdir()}
     second = call(weights)
@@ -270,8 +271,8 @@ def test_a_client_that_dies_shows_no_token_and_leaves_what_came(call, hub, store
     assert "Segmentation fault" in result["msg"]
     assert "sesame" not in json.dumps(result)
     assert not Path(weights["directory"]).exists()
-    staged = [name for _, _, names in os.walk(f"{store}/.staging") for name in names]
-    assert sorted(staged) == ["config.json", "tokenizer.json"]
+    staged = [name for place, _, names in os.walk(f"{store}/.staging") for name in names if "tree" in place]
+    assert {"config.json", "tokenizer.json"} <= set(staged)
     monkeypatch.delenv("TEST_FAULT")
     assert call(weights)["changed"]
 

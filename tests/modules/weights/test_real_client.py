@@ -1,7 +1,6 @@
-"""fetch.py with the hub's official client against the lab's hub, made to misbehave."""
+"""resolve.py with the hub's official client against the lab's hub, made to misbehave."""
 
 import json
-import os
 import re
 import signal
 import socket
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils import python_environment
+from ansible.module_utils import partial_file, python_environment
 from ansible.module_utils.python_environment import Step, Wanted
 
 from boxwright.lab.store.servers.control import Access, Fault, Settings, write
@@ -25,7 +24,7 @@ from .conftest import REPOSITORY, safetensors
 pytestmark = pytest.mark.lab  # the client comes from the package index
 
 DEFAULTS = yaml.safe_load((ROOT / "roles/model_weights/defaults/main.yml").read_text())
-SCRIPT = (ROOT / "roles/model_weights/files/fetch.py").read_text()
+SCRIPT = (ROOT / "roles/model_weights/files/resolve.py").read_text()
 REPO, SIZE = "acme/tiny", 3_000_000
 TOKEN = "hf_SesameOpenSesameOpenSesame"
 
@@ -79,10 +78,17 @@ class Hub:
         }
         return {**weights, "directory": f"{store}/acme--tiny/{revision}", **more}
 
+    def _answers(self, name):
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in lines if line["path"].endswith(name) and line["method"] == "GET"]
+
     def sent(self, name):
         """Bytes of a file that left the hub."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
-        return sum(line["bytes"] for line in lines if line["path"].endswith(name) and line["method"] == "GET")
+        return sum(line["bytes"] for line in self._answers(name))
+
+    def requests(self, name):
+        """How often bytes of a file were asked for."""
+        return len(self._answers(name))
 
 
 @pytest.fixture
@@ -234,7 +240,7 @@ def test_token_opens_a_gated_repository_and_is_left_nowhere(hub, store, call, tm
     seen.append(None)
     assert result["changed"], result
     listings = [listing for listing in seen if listing]
-    assert any("fetch.py" in listing for listing in listings)
+    assert any("resolve.py" in listing for listing in listings)
     assert not any("Sesame" in listing for listing in listings)
     found = subprocess.run(
         ["grep", "-rl", "SesameOpen", store, str(tmp_path / "progress.json")],
@@ -305,26 +311,33 @@ def start(arguments):
     return process
 
 
-def orphans(store):
-    return [name for _, _, names in os.walk(store) for name in names if name.endswith(".incomplete")]
+def arrived(store, name):
+    """Bytes of a file that are on the way into the store, as its map says."""
+    return sum(
+        partial_file.held(str(path)[: -len(".partial")]) for path in Path(store).rglob(name + ".partial")
+    )
 
 
-def eventually(condition, seconds=20.0):
+def eventually(condition, seconds=60.0):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
 
 
+#: What may be on the line when a client is killed: bytes that the hub has sent and nobody has read.
+IN_FLIGHT = 600_000
+
+
 def test_killed_and_run_again(hub, store, arguments, environment, call):
-    """What was finished is not fetched twice, what was not leaves no orphan; the client dies too."""
+    """What came is not fetched twice, within a file too; the hub's client dies with the module."""
     weights = hub.weights(store)
-    hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=200_000))
-    process = start(arguments(weights))
-    eventually(lambda: hub.sent("config.json") and hub.sent("tokenizer.json") and orphans(store))
-    time.sleep(0.5)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=400_000))
+    for share in (0.2, 0.5):
+        process = start(arguments(weights))
+        eventually(lambda wanted=share * SIZE: arrived(store, "model.safetensors") > wanted)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
 
     def clients():
         listed = subprocess.run(
@@ -333,13 +346,20 @@ def test_killed_and_run_again(hub, store, arguments, environment, call):
         return [line for line in listed.splitlines() if line.startswith(environment)]
 
     eventually(lambda: not clients())
-    assert orphans(store)
+    # The hub notices only with its next write that nobody is there any more.
+    eventually(lambda: hub.requests("model.safetensors") == 2)
+    had = arrived(store, "model.safetensors")
+    assert had > 0.5 * SIZE
     hub.tell()
+    before = hub.sent("model.safetensors")
     small = hub.sent("config.json"), hub.sent("tokenizer.json")
     result = call(weights)
     assert result["changed"], result
+    size = Path(weights["directory"], "model.safetensors").stat().st_size
+    assert hub.sent("model.safetensors") - before == size - had
+    assert hub.sent("model.safetensors") <= size + 2 * IN_FLIGHT
     assert (hub.sent("config.json"), hub.sent("tokenizer.json")) == small
-    assert not orphans(store)
+    assert not list(Path(store).rglob("*.partial*"))
 
 
 def test_two_processes_fetch_one_copy(hub, store, arguments):
