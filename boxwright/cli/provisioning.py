@@ -18,6 +18,9 @@ from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED, EXIT_REFUSED
 from boxwright.spec.inventory import Inventory
 
+#: Advice that speaks of what a role of the same run mends: the role.
+MENDED_BY = {"reboot-is-due": "nvidia_driver", "card-does-not-answer": "nvidia_driver"}
+
 
 def provision(
     hosts: Sequence[str],
@@ -34,7 +37,7 @@ def provision(
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):
         report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
-    summaries = {name: summary(name, report, inventory, inventories) for name in names}
+    summaries = {name: summary(name, report, inventory, inventories, check=check) for name in names}
     if as_json:
         show_json({"seconds": round(time.monotonic() - started, 1), "hosts": summaries})
     else:
@@ -46,7 +49,9 @@ def provision(
         raise SystemExit(EXIT_REFUSED if kinds == {"refused"} else EXIT_FAILED)
 
 
-def summary(name: str, report: RunReport, inventory: Inventory, inventories: Sequence[str]) -> dict[str, Any]:
+def summary(
+    name: str, report: RunReport, inventory: Inventory, inventories: Sequence[str], *, check: bool = False
+) -> dict[str, Any]:
     """What a run came to on one host, by stable keys. unplanned: roles that changed what no plan listed."""
     host = report.hosts.get(
         name, HostReport(name, failure={"kind": "failed", "message": "the host was not visited"})
@@ -67,11 +72,20 @@ def summary(name: str, report: RunReport, inventory: Inventory, inventories: Seq
         "changed": host.changed,
         "unplanned": [] if planned is None else sorted(changed - planned),
         "changes": [f"{task['role']}: {task['task']}" for task in host.changed_tasks],
-        "advice": [advice["message"] for advice in plan.get("advice", [])],
+        "advice": [
+            advice["message"] for advice in plan.get("advice", []) if check or not _mended(advice, host)
+        ],
         "roles": list(host.roles),
         "endpoints": endpoints,
         "failure": host.failure,
     }
+
+
+def _mended(advice: Mapping[str, Any], host: HostReport) -> bool:
+    """Whether the run has mended what the plan had found before it: its role has come to a good end since."""
+    role = MENDED_BY.get(str(advice.get("id")))
+    failed_in = (host.failure or {}).get("role")
+    return role is not None and role != failed_in and role in {entry.get("role") for entry in host.roles}
 
 
 def _entries(gate: Mapping[str, Any]) -> list[Mapping[str, Any]]:

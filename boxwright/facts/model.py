@@ -115,7 +115,8 @@ class Driver:
     """The NVIDIA driver. flavor: `open` or `proprietary`. packages: name -> version. held: names on hold.
 
     cuda: the highest CUDA version it supports, as it says itself. secure_boot: None when the firmware cannot
-    say.
+    say. next_kernel: release of another kernel that waits for the next boot; next_headers: whether modules
+    can be built for it. unowned: files of a driver that no package brought, as the .run installer leaves.
     """
 
     state: str = "absent"
@@ -129,6 +130,9 @@ class Driver:
     nouveau: bool = False
     dkms: str = ""
     kernel_headers: bool | None = None
+    next_kernel: str | None = None
+    next_headers: bool | None = None
+    unowned: tuple[str, ...] = ()
     secure_boot: bool | None = None
     problem: str | None = None
 

@@ -130,6 +130,8 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
     nouveau = bool(data.get("nouveau")) or any(card.kernel_driver == "nouveau" for card in found_cards)
     library = nvidia_smi.library_version(answer.text) or _smi_version(data)
     state = _state(said, installed, loaded, library, nouveau)
+    waiting = str(data.get("next_kernel") or "") or None
+    waiting = None if waiting == data.object("uname").get("release") else waiting
     return Driver(
         state=state,
         installed_version=installed,
@@ -142,11 +144,18 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
         nouveau=nouveau,
         dkms=data.command("dkms").stdout.strip(),
         kernel_headers=bool(data.get("headers")),
+        next_kernel=waiting,
+        next_headers=bool(data.get("next_headers")) if waiting else None,
+        unowned=tuple(path for path in _list(data.get("unowned")) if isinstance(path, str)),
         secure_boot=_secure_boot(data),
         problem=answer.text[:500]
         if said == "lost" or state in ("failed", "mismatch", "no-devices")
         else None,
     )
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
 
 
 def _installed(packages: Mapping[str, str]) -> str | None:

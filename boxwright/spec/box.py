@@ -178,12 +178,16 @@ class Hub:
 
 @dataclass(frozen=True)
 class Driver:
-    """The declared driver: variables nvidia_driver_*. version: of its packages, None for any."""
+    """The declared driver: variables nvidia_driver_*. version: of its packages, None for any.
+
+    source: whose packages, `vendor` or `distribution`.
+    """
 
     branch: str = "580"
     version: str | None = None
     flavor: str = "open"
     manage: bool = True
+    source: str = "vendor"
     reboot: bool = False
     cuda_toolkit: str | None = None
 

@@ -56,6 +56,38 @@ def test_it_reads_this_machine_and_changes_nothing(run_module, tmp_path):
     assert not (tmp_path / "not").exists()
 
 
+def test_files_of_a_driver_that_no_package_brought(programs, tmp_path):
+    """The .run installer's: https://github.com/NVIDIA/nvidia-installer, and libraries over a package's."""
+    for name in ("bin/nvidia-uninstall", "lib64/libcuda.so.570.124.06", "lib64/libcuda.so.580.105.08"):
+        (tmp_path / "usr" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "usr" / name).touch()
+    (tmp_path / "usr/lib64/libcuda.so.1").symlink_to("libcuda.so.580.105.08")
+    found = host_reading.driver_files(str(tmp_path))
+    assert found == [
+        "/usr/bin/nvidia-uninstall",
+        "/usr/lib64/libcuda.so.570.124.06",
+        "/usr/lib64/libcuda.so.580.105.08",
+    ]
+    programs("dpkg-query", "echo 'libcuda1:amd64: /usr/lib64/libcuda.so.580.105.08'; exit 1")
+    assert host_reading.unowned(found) == found[:2]
+    programs("dpkg-query", "echo 'libcuda1: /lib/x86_64-linux-gnu/libcuda.so.580.1'; exit 1")
+    assert host_reading.unowned(["/usr/lib/x86_64-linux-gnu/libcuda.so.580.1"]) == []
+
+
+def test_a_package_manager_that_does_not_answer_accuses_nobody(programs):
+    programs("dpkg-query", "exit 127")
+    assert host_reading.unowned(["/usr/bin/nvidia-uninstall"]) == []
+
+
+def test_another_kernel_that_waits_is_a_fact():
+    raw = {"uname": {"release": "6.1", "machine": "x86_64"}, "next_kernel": "6.2", "next_headers": False}
+    driver = parse(raw, "box1").driver
+    assert (driver.next_kernel, driver.next_headers) == ("6.2", False)
+    driver = parse({**raw, "next_kernel": "6.1", "unowned": ["/usr/bin/nvidia-uninstall", 1]}, "box1").driver
+    assert (driver.next_kernel, driver.next_headers) == (None, None)
+    assert driver.unowned == ("/usr/bin/nvidia-uninstall",)
+
+
 def test_the_store_needs_no_hub(run_module, tmp_path):
     model(tmp_path / "models" / "org--name" / COMMIT)
     model(tmp_path / "models" / "org--name" / "staging-x")

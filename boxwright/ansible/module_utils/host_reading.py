@@ -7,9 +7,11 @@ import glob
 import json
 import os
 import re
+import shutil
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import safetensors_header, weight_names
+from ansible.module_utils.command import run
 
 NVIDIA_VENDOR = "0x10de"
 DISPLAY_CLASS = "0x03"
@@ -29,6 +31,53 @@ KEPT = (
 CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
 #: Longest description of a model (its index) in bytes, and the most files that a model has.
 LONGEST_DESCRIPTION, MOST_MODEL_FILES = 64 << 20, 20_000
+
+
+#: Where the driver's .run installer puts its programs, and where both it and packages put the libraries.
+INSTALLER_PROGRAMS = (
+    "/usr/bin/nvidia-uninstall",
+    "/usr/bin/nvidia-installer",
+    "/usr/local/bin/nvidia-uninstall",
+    "/opt/bin/nvidia-uninstall",
+)
+DRIVER_LIBRARIES = tuple(
+    "%s/%s.so.[0-9][0-9][0-9].*" % (directory, name)
+    for directory in (
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/lib",
+    )
+    for name in ("libcuda", "libnvidia-ml")
+)
+
+
+def driver_files(root: str = "") -> List[str]:
+    """Programs and libraries of a driver on the host, of whatever origin."""
+    found = [path for path in INSTALLER_PROGRAMS if os.path.exists(root + path)]
+    for pattern in DRIVER_LIBRARIES:
+        found += [path[len(root) :] for path in sorted(glob.glob(root + pattern))]
+    return found
+
+
+def unowned(paths: List[str]) -> List[str]:
+    """Those files that no package brought, as the host's package manager says."""
+    if not paths:
+        return []
+    if shutil.which("dpkg-query"):
+        told = run(["dpkg-query", "-S", *paths], timeout=30)
+        owned = {line.rpartition(": ")[2].strip() for line in told.stdout.splitlines()}
+    elif shutil.which("rpm"):
+        told = run(["rpm", "-qf", *paths], timeout=30)
+        strange = re.findall(r"^file (.+) is not owned by any package$", told.stdout, re.MULTILINE)
+        owned = {path for path in paths if path not in strange}
+    else:
+        return []
+    if told.rc in (124, 126, 127):
+        return []
+    # A directory that is a link since /usr was merged is known to packages by either name.
+    return [path for path in paths if path not in owned and path.replace("/usr/lib", "/lib", 1) not in owned]
 
 
 def text(path: str) -> Optional[str]:

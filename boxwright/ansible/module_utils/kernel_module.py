@@ -74,21 +74,28 @@ def newest_kernel(names: List[str], running: str) -> str:
     return max(names, key=key) if names else running
 
 
+def next_kernel(root: str = "") -> str:
+    """The release of the kernel that the host boots next, as far as /boot tells it."""
+    boot = "%s/boot" % root
+    names = os.listdir(boot) if os.path.isdir(boot) else []
+    kernels = [name[len("vmlinuz-") :] for name in names if name.startswith("vmlinuz-")]
+    return newest_kernel(kernels, os.uname().release)
+
+
+def on_disk(kernel: str) -> bool:
+    """Whether a kernel has a module of the driver to load, built here or by the distribution."""
+    return bool(run(["modinfo", "-F", "version", "-k", kernel, "nvidia"]).rc == 0)
+
+
 def read_state(root: str = "") -> State:
     """The host's state, from /sys, modinfo and dkms."""
     kernel = os.uname().release
-    boot = "%s/boot" % root
-    kernels = (
-        [n[len("vmlinuz-") :] for n in os.listdir(boot) if n.startswith("vmlinuz-")]
-        if os.path.isdir(boot)
-        else []
-    )
     info = run(["modinfo", "-F", "version", "nvidia"])
     license_text = run(["modinfo", "-F", "license", "nvidia"])
     loaded = read("%s/sys/module/nvidia/version" % root)
     return State(
         kernel=kernel,
-        next_kernel=newest_kernel(kernels, kernel),
+        next_kernel=next_kernel(root),
         headers=os.path.isdir("%s/lib/modules/%s/build" % (root, kernel)),
         builds=parse_dkms(run(["dkms", "status"]).stdout),
         on_disk=info.stdout.strip() or None if info.rc == 0 else None,

@@ -10,7 +10,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List
 
-from ansible.module_utils import host_reading, nvidia_smi
+from ansible.module_utils import host_reading, kernel_module, nvidia_smi
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.hub_lookup import Hub
@@ -217,7 +217,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
             "models": have.result() + web.result()["hub"],
             "images": local.result() + web.result()["registry"],
         }
-    uname = os.uname()
+    uname, waiting = os.uname(), kernel_module.next_kernel()
     paths = {
         parameters["root_dir"],
         parameters["config_dir"],
@@ -242,6 +242,9 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         secure_boot=host_reading.binary_hex(SECURE_BOOT),
         efi=os.path.isdir("/sys/firmware/efi"),
         headers=os.path.isdir("/lib/modules/%s/build" % uname.release),
+        next_kernel=waiting,
+        next_headers=os.path.isdir("/lib/modules/%s/build" % waiting),
+        unowned=host_reading.unowned(host_reading.driver_files()),
         reboot_required=os.path.exists("/run/reboot-required"),
         filesystems=[host_reading.filesystem(path) for path in sorted(paths)],
         releases=host_reading.releases(os.path.join(parameters["root_dir"], "releases")),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import card_answer, kernel_module
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.command import Result, ensure, run, write
+from ansible.module_utils.command import Result, ensure, read, run, write
 
 DOCUMENTATION = r"""
 module: nvidia_module
@@ -21,9 +22,11 @@ description:
   - Then asks the libraries, through nvidia-smi, whether they fit the loaded module.
 options:
   state:
-    description: "absent takes the module out of the kernel and removes what was set up for it."
+    description:
+      - absent takes the module out of the kernel and removes what was set up for it.
+      - restored, once the packages are as they were, loads what held the cards before.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, restored]
     default: present
   version: {description: "Version of the installed driver packages (C(580.105.08)).", type: str, default: ""}
   timeout_s: {description: "How long building for one kernel may take, in seconds.", type: int, default: 1800}
@@ -39,6 +42,8 @@ FILES = {
 }
 INITRAMFS = "/etc/modprobe.d/boxwright-nvidia.conf"
 PENDING = "/var/lib/boxwright/initramfs-pending"
+#: What held the cards before us: {"nouveau": bool, "nvidia": version or null}.
+BEFORE = "/var/lib/boxwright/kernel-module-before.json"
 DAEMON = "nvidia-persistenced.service"
 #: What a host does while libraries and loaded module are of two versions.
 MISMATCH = 'nvidia-smi and new containers fail with "Driver/library version mismatch"'
@@ -67,6 +72,10 @@ class KernelModule:
 
     def present(self) -> None:
         """Configure, build, load, keep loaded. Raises ModuleError."""
+        if not self.check and not os.path.exists(ROOT + BEFORE):
+            write(
+                ROOT + BEFORE, json.dumps({"nouveau": self.state.nouveau, "nvidia": self.state.loaded}) + "\n"
+            )
         self.configure({ROOT + path: text for path, text in FILES.items()})
         self.build(self.state.kernel)
         self.load()
@@ -76,6 +85,11 @@ class KernelModule:
             self.daemon()
         if self.state.next_kernel != self.state.kernel:
             self.build(self.state.next_kernel)
+            if not self.check and not kernel_module.on_disk(self.state.next_kernel):
+                raise ModuleError(
+                    "kernel %s boots next, and there is no driver for it: see `dkms status`, or install the "
+                    "package of modules for that kernel; do not reboot before" % self.state.next_kernel
+                )
 
     def absent(self) -> None:
         """Take the module out of the kernel if nothing uses it, and remove our files."""
@@ -85,6 +99,29 @@ class KernelModule:
             if left:
                 self.reboot_needed = "the module is in use and stays loaded until the next boot: %s" % left
         self.configure({ROOT + path: None for path in FILES})
+
+    def restored(self) -> None:
+        """Once packages are as they were: what held the cards before us holds them again, now or at boot."""
+        text = read(ROOT + BEFORE)
+        if text is None:
+            return
+        try:
+            before = json.loads(text)
+            nouveau, nvidia = bool(before["nouveau"]), before["nvidia"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModuleError("%s is damaged (%s): delete it and reboot" % (BEFORE, error)) from None
+        free = self.state.loaded is None and not self.state.nouveau
+        wanted = ["nvidia", "nvidia-uvm"] if nvidia and self.state.on_disk else ["nouveau"] if nouveau else []
+        for name in wanted if free else ():
+            put = self.act("load %s" % name, ["modprobe", name])
+            if put.rc != 0:
+                self.done.pop()
+                self.reboot_needed = "%s comes back with the next boot (%s)" % (name, put.text.strip())
+                break
+        self.done.append("remove %s" % BEFORE)
+        if not self.check:
+            os.unlink(ROOT + BEFORE)
+            self.state = kernel_module.read_state(ROOT)
 
     def configure(self, files: Dict[str, Optional[str]]) -> None:
         """Our files; the initramfs anew when what it holds of them changed, also in a run cut off before."""
@@ -255,7 +292,7 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
             "version": {"type": "str", "default": ""},
             "timeout_s": {"type": "int", "default": 1800},
         },
@@ -264,10 +301,7 @@ def main() -> None:
     work = KernelModule(module.params, module.check_mode)
     before = work.state
     try:
-        if module.params["state"] == "present":
-            work.present()
-        else:
-            work.absent()
+        {"present": work.present, "absent": work.absent, "restored": work.restored}[module.params["state"]]()
     except ModuleError as error:
         module.fail_json(msg=str(error), done=work.done)
     module.exit_json(

@@ -14,6 +14,8 @@ from boxwright.planner.changes.change import OFF, ON, Change
 ROLE = "nvidia_driver"
 GROUP, SOURCE = "nvidia-driver", "cuda"
 SOURCE_URL = "https://developer.download.nvidia.com/compute/cuda/repos"
+#: Distributions that have the driver's modules signed, for each of their kernels.
+SIGN_MODULES = ("ubuntu",)
 _TOOLKIT = re.compile(r"cuda-toolkit-(\d+)-(\d+)")
 
 
@@ -27,7 +29,12 @@ def changes(host: Host) -> Iterator[Change]:
     new = any(change.subject == "driver" and change.was is None for change in version)
     if not new:
         url = str(host.box.settings.get("nvidia_driver_repository_url") or SOURCE_URL)
-        yield from packages.source(host.facts, ROLE, SOURCE, url, "package source of the driver")
+        if declared.source == "vendor" or declared.cuda_toolkit:
+            yield from packages.source(host.facts, ROLE, SOURCE, url, "package source of the driver")
+        elif SOURCE in host.facts.kept.sources:
+            yield Change(
+                ROLE, "package source of the vendor", " ".join(host.facts.kept.sources[SOURCE]), None
+            )
         yield from _pin(host)
     yield from version
     if driver.flavor and driver.flavor != declared.flavor:

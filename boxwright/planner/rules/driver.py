@@ -148,10 +148,12 @@ def secure_boot(host: Host, cases: Sequence[Case]) -> Note | None:
 
     Modules built on the host are not: the driver would be gone after the next reboot, and nouveau with it.
     One that is loaded shows that its key is known only where it was built here too: the distribution's own
-    modules (linux-modules-nvidia-…) are signed by the distribution.
+    modules (linux-modules-nvidia-…) are signed by the distribution, whose key the firmware knows.
     """
-    driver = host.facts.driver
-    works = driver.state == "loaded"
+    driver, declared = host.facts.driver, host.box.driver
+    works, signs = driver.state == "loaded", host.facts.os.id in driver_changes.SIGN_MODULES
+    if signs and declared.source == "distribution":
+        return None
     if (
         not driver.secure_boot
         or not host.box.driver.manage
@@ -160,12 +162,49 @@ def secure_boot(host: Host, cases: Sequence[Case]) -> Note | None:
     ):
         return None
     keep = ("nvidia_driver_manage: false (keeps the driver that is there, which was not built on the host)",)
+    signed = ("nvidia_driver_source: distribution (its modules are signed)",) if signs else ()
     return note(
         "Secure Boot is on, and it refuses kernel modules that are built on the host",
+        *signed,
         "switch Secure Boot off in the firmware",
         "enrol the host's module key (mokutil --import), then nvidia_driver_secure_boot_enrolled: true",
         *(keep if works else ()),
         at="nvidia_driver_secure_boot_enrolled",
+    )
+
+
+@host_gate(
+    "driver-of-no-package", source="https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+)
+def driver_of_no_package(host: Host, cases: Sequence[Case]) -> Note | None:
+    """A driver of NVIDIA's .run installer, or what is left of one, does not mix with packages.
+
+    Its libraries lie beside or over those of the packages; the next program finds one or the other, and
+    fails with "Driver/library version mismatch". Its own uninstaller takes all of it away; it comes first.
+    """
+    driver = host.facts.driver
+    if not host.box.driver.manage or not driver.unowned:
+        return None
+    programs = [path for path in driver.unowned if path.endswith("/nvidia-uninstall")]
+    libraries = [path for path in driver.unowned if ".so." in path]
+    versions = sorted({path.split(".so.")[1] for path in libraries})
+    what = f"driver {' and '.join(versions)}" if versions else "a driver"
+    keep = "nvidia_driver_manage: false (keeps that driver)"
+    if programs:
+        return note(
+            f"{what} of NVIDIA's .run installer is on the host ({programs[0]}), and packages would mix with "
+            f"it",
+            f"on the host: sudo {programs[0]} --silent, then run this again",
+            keep,
+            at="nvidia_driver_manage",
+        )
+    left = driver.unowned
+    return note(
+        f"files of {what} are on the host that belong to no package, as an installer of another kind leaves "
+        f"them: {', '.join(left)}",
+        f"on the host: sudo rm {' '.join(left)} && sudo ldconfig, then run this again",
+        keep,
+        at="nvidia_driver_manage",
     )
 
 

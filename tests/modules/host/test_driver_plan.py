@@ -17,6 +17,9 @@ ASKED = {
     "packages": "_nvidia_driver_packages + _nvidia_driver_toolkit",
     "headers": "_nvidia_driver_headers",
     "replaces": "_nvidia_driver_replaces",
+    "signed": "_nvidia_driver_signed",
+    "avoid": "_nvidia_driver_avoid[nvidia_driver_source]",
+    "from_vendor": "_nvidia_driver_from_vendor",
 }
 VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
 HEADLESS = ["nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-persistenced"]
@@ -36,7 +39,62 @@ CASES = {
             "version": "570.*",
             "packages": HEADLESS,
             "headers": ["linux-headers-amd64"],
-            "replaces": [],
+            "replaces": ["nvidia-kernel-dkms", "cuda-drivers*"],
+            "signed": [],
+            "avoid": ["o=Debian", "o=Debian Backports"],
+            "from_vendor": True,
+        },
+    ),
+    "debian-distribution": (
+        os_facts("debian-13", "6.12.48+deb13-amd64"),
+        {"nvidia_driver_source": "distribution", "nvidia_driver_flavor": "proprietary"},
+        {
+            "version": "580.*",
+            "packages": ["nvidia-smi", "nvidia-kernel-dkms", "libcuda1", "nvidia-persistenced"],
+            "headers": ["linux-headers-amd64"],
+            "replaces": ["nvidia-kernel-open-dkms", "nvidia-open*"],
+            "avoid": ["o=NVIDIA"],
+            "from_vendor": False,
+        },
+    ),
+    "debian-distribution-toolkit": (
+        os_facts("debian-12", "6.1.0-40-amd64"),
+        {"nvidia_driver_source": "distribution", "nvidia_driver_cuda_toolkit": "12.8"},
+        {
+            "packages": [
+                "nvidia-smi",
+                "nvidia-open-kernel-dkms",
+                "libcuda1",
+                "nvidia-persistenced",
+                "cuda-toolkit-12-8=12.8.*",
+            ],
+            "from_vendor": True,
+        },
+    ),
+    # https://packages.ubuntu.com/noble-updates/linux-modules-nvidia-580-open-generic
+    "ubuntu-signed": (
+        os_facts("ubuntu-24.04", "6.8.0-85-generic"),
+        {"nvidia_driver_source": "distribution"},
+        {
+            "version": "580.*-0ubuntu0.*",
+            "packages": ["nvidia-headless-no-dkms-580-open", "nvidia-utils-580"],
+            "signed": [
+                "linux-modules-nvidia-580-open-6.8.0-85-generic",
+                "linux-modules-nvidia-580-open-generic",
+            ],
+            "avoid": ["o=NVIDIA", "o=LP-PPA-graphics-drivers"],
+            "from_vendor": False,
+        },
+    ),
+    "ubuntu-signed-enablement": (
+        os_facts("ubuntu-22.04", "6.8.0-85-generic"),
+        {"nvidia_driver_source": "distribution", "nvidia_driver_flavor": "proprietary"},
+        {
+            "packages": ["nvidia-headless-no-dkms-580", "nvidia-utils-580"],
+            "signed": [
+                "linux-modules-nvidia-580-6.8.0-85-generic",
+                "linux-modules-nvidia-580-generic-hwe-22.04",
+            ],
         },
     ),
     # The vendor's repository for Debian 13 begins with 590.

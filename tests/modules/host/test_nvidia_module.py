@@ -194,6 +194,65 @@ def test_the_kernel_of_the_next_boot_gets_its_module(host, root):
     assert "build the module for 99.1.0-1-amd64" in result["done"]
 
 
+def test_without_headers_for_the_kernel_of_the_next_boot_no_reboot_is_asked_for(host, root):
+    """A reboot would come up without a driver, and without nouveau: https://…/compute-gpu-installation/pull/18."""
+    (root / "boot").mkdir()
+    (root / "boot" / "vmlinuz-99.1.0-1-amd64").touch()
+    host.load("nouveau", "1")
+    host.set(in_use=["nouveau"])
+    assert "install linux-headers-99.1.0-1-amd64" in host.call()["msg"]
+
+
+def test_modules_that_the_distribution_built_are_missed_for_the_next_kernel(host, root):
+    (root / "boot").mkdir()
+    (root / "boot" / "vmlinuz-99.1.0-1-generic").touch()
+    host.set(dkms="", prebuilt=KERNEL)
+    said = host.call()["msg"]
+    assert "kernel 99.1.0-1-generic boots next, and there is no driver for it" in said
+    host.set(prebuilt=KERNEL + " 99.1.0-1-generic")
+    assert host.call()["reboot_needed"] == ""
+
+
+def test_nouveau_takes_the_cards_again(host, root):
+    host.load("nouveau", "1")
+    host.call()
+    host.call(state="absent", version="")
+    host.set(on_disk=None)
+    assert host.call(state="restored", version="", check=True)["done"][0] == "load nouveau"
+    assert host.call(state="restored", version="")["reboot_needed"] == ""
+    assert host.loaded() == ["nouveau"]
+    assert not host.call(state="restored", version="")["changed"]
+    assert not [path for path in root.joinpath("var").rglob("*") if path.is_file()]
+
+
+def test_nouveau_that_does_not_load_now_comes_with_the_next_boot(host):
+    host.load("nouveau", "1")
+    host.call()
+    host.call(state="absent", version="")
+    host.set(on_disk=None, nouveau_refuses=True)
+    assert "nouveau comes back with the next boot" in host.call(state="restored", version="")["reboot_needed"]
+
+
+def test_the_driver_of_before_is_loaded_again(host):
+    host.load("nvidia", "550.1")
+    host.load("nvidia_uvm", "550.1")
+    host.call()
+    host.call(state="absent", version="")
+    host.set(on_disk="550.1")
+    assert host.call(state="restored", version="")["loaded"] == "550.1"
+    assert host.loaded() == ["nvidia", "nvidia_uvm"]
+
+
+def test_a_host_that_had_nothing_gets_nothing(host):
+    host.call()
+    host.call(state="absent", version="")
+    host.set(on_disk=None)
+    assert host.call(state="restored", version="")["done"] == [
+        "remove /var/lib/boxwright/kernel-module-before.json"
+    ]
+    assert host.loaded() == []
+
+
 def test_a_failed_daemon_is_started_again(host):
     host.call()
     host.set(daemon={"load": "loaded", "enabled": "enabled", "active": "failed"})

@@ -71,6 +71,27 @@ def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
     assert (said.out if as_json else said.err) == ""
 
 
+@pytest.mark.parametrize(
+    ("roles", "failed_in", "check", "told"),
+    [
+        (["preflight", "nvidia_driver"], None, False, ["of two models"]),
+        (["preflight", "nvidia_driver", "engine"], "engine", False, ["of two models"]),
+        (["preflight", "nvidia_driver"], "nvidia_driver", False, ["reboot", "of two models"]),
+        (["preflight"], "preflight", False, ["reboot", "of two models"]),
+        (["preflight", "nvidia_driver"], None, True, ["reboot", "of two models"]),
+    ],
+)
+def test_what_the_run_has_mended_is_advised_no_more(roles, failed_in, check, told):
+    advice = [{"id": "reboot-is-due", "message": "reboot"}, {"id": "other", "message": "of two models"}]
+    plan = {"ansible_facts": {"box_plan": {"changes": [], "deployments": [], "advice": advice}}}
+    failure = {"role": failed_in, "message": "no"} if failed_in else None
+    host = HostReport(
+        "box1", results={"plan": [plan]}, roles=[{"role": role} for role in roles], failure=failure
+    )
+    report = RunReport(0, 1.0, {"box1": host})
+    assert summary("box1", report, Declared(), [], check=check)["advice"] == told
+
+
 def test_changes_are_counted_in_words():
     assert [counted(number) for number in (0, 1, 14)] == ["0 changes", "1 change", "14 changes"]
 

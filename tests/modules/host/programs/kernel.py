@@ -20,7 +20,8 @@ DEPENDS = {"nvidia_uvm": ["nvidia"], "nvidia_drm": ["nvidia"]}
 
 def run(name, words, world):
     if name == "modinfo":
-        if not world["on_disk"]:
+        kernel = words[words.index("-k") + 1] if "-k" in words else None
+        if not world["on_disk"] or (kernel and kernel not in world["dkms"] + world.get("prebuilt", "")):
             return 1, "", "modinfo: ERROR: not found\n"
         told = {"version": world["on_disk"], "license": LICENSES[world["flavor"]]}
         return 0, told[words[1]] + "\n", ""
@@ -54,8 +55,12 @@ def modprobe(words, world):
     if words[0] != "-r":
         if world.get("refuses"):
             return 1, "", world["refuses"]
+        if words[0] == "nouveau" and world.get("nouveau_refuses"):
+            return 1, "", "modprobe: ERROR: could not insert 'nouveau': Invalid argument\n"
         module = loaded(world, words[0].replace("-", "_"))
         module.mkdir(parents=True, exist_ok=True)
+        if words[0] == "nouveau":
+            return 0, "", ""
         (module / "version").write_text(world["on_disk"] + "\n")
         banner = Path(world["root"], "proc/driver/nvidia/version")
         banner.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +82,7 @@ def dkms(words, world):
     if world.get("build_fails"):
         return 10, "", "Error! Bad return status for module build\n"
     version = words[2].partition("/")[2]
-    world["dkms"] = f"nvidia/{version}, {words[4]}, x86_64: installed\n"
+    world["dkms"] += f"nvidia/{version}, {words[4]}, x86_64: installed\n"
     world["on_disk"] = version
     return 0, "", ""
 
