@@ -6,6 +6,8 @@ import json
 import platform
 
 from boxwright.lab.gpu import deb, source
+from boxwright.lab.gpu.deb import Package
+from boxwright.lab.gpu.packages import distribution
 from boxwright.lab.gpu.packages import kernel as kernel_packages
 from boxwright.lab.payload import Payload
 from boxwright.lab.rigs import Rig
@@ -24,7 +26,6 @@ PROGRAMS = {
 #: Those that PATH has to find before, or without, a program of the image.
 IN_PATH = ("mokutil", "lab-gpu", "dmesg")
 PARTS = (".", "kernel", "commands")
-KERNEL_REPOSITORY = f"{source.LIBRARY}/kernel"
 UNIT = f"""[Unit]
 Description=Simulated NVIDIA hardware
 Documentation=file:/etc/lab-gpu/rig.json
@@ -40,8 +41,8 @@ ExecStart={source.LIBRARY}/bin/lab-gpu boot
 [Install]
 WantedBy=sysinit.target
 """
-APT_SOURCE = f"""Types: deb
-URIs: file:{KERNEL_REPOSITORY}
+APT_SOURCE = """Types: deb
+URIs: file:{repository}
 Suites: ./
 Trusted: yes
 """
@@ -59,23 +60,20 @@ def files(rig: Rig, kernel: str | None = None) -> list[Payload]:
         *(Payload(f"{source.LIBRARY}/{path}", content) for path, content in source.modules(PARTS).items()),
         *(Payload(f"{source.LIBRARY}/bin/{name}", content, 0o755) for name, content in programs.items()),
         *(Payload(f"/usr/local/bin/{name}", programs[name], 0o755) for name in IN_PATH),
-        *_kernel_repository(kernel or platform.release()),
-        Payload.text("/etc/apt/sources.list.d/lab-kernel.sources", APT_SOURCE),
+        *_repository("kernel", kernel_packages.packages(kernel or platform.release()), "Boxwright lab"),
+        *_repository("distribution", distribution.packages(), "Debian"),
     ]
 
 
-def _kernel_repository(release: str) -> list[Payload]:
-    """The kernel's packages: a flat repository of files, trusted as the image itself is."""
-    debs = sorted(
-        ((package, deb.build(package)) for package in kernel_packages.packages(release)),
-        key=lambda item: item[0].filename,
-    )
+def _repository(name: str, packages: list[Package], origin: str) -> list[Payload]:
+    """A flat repository of files, and apt's word for it: trusted as the image itself is."""
+    at = f"{source.LIBRARY}/{name}"
+    debs = sorted(((package, deb.build(package)) for package in packages), key=lambda item: item[0].filename)
     index = deb.packages_index(debs)
-    release_text = deb.release_file(
-        {"Packages": index}, "Boxwright lab", "Boxwright lab kernel", Architectures="amd64"
-    )
+    release = deb.release_file({"Packages": index}, origin, f"Boxwright lab {name}", Architectures="amd64")
     return [
-        *(Payload(f"{KERNEL_REPOSITORY}/{package.filename}", content) for package, content in debs),
-        Payload(f"{KERNEL_REPOSITORY}/Packages", index),
-        Payload(f"{KERNEL_REPOSITORY}/Release", release_text),
+        *(Payload(f"{at}/{package.filename}", content) for package, content in debs),
+        Payload(f"{at}/Packages", index),
+        Payload(f"{at}/Release", release),
+        Payload.text(f"/etc/apt/sources.list.d/lab-{name}.sources", APT_SOURCE.format(repository=at)),
     ]

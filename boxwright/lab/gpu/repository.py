@@ -16,6 +16,8 @@ DEPOT = "http://depot.boxwright.lab"
 CUDA_PATH = "compute/cuda/repos/{distribution}/x86_64"
 TOOLKIT_PATH = "libnvidia-container/stable/deb/amd64"
 TOOLKIT_KEY_PATH = "libnvidia-container/gpgkey"
+RUNFILE_RELEASE = "570.124.06"
+RUNFILE_PATH = f"tesla/{RUNFILE_RELEASE}/NVIDIA-Linux-x86_64-{RUNFILE_RELEASE}.run"
 DISTRIBUTIONS = ("debian12", "debian13")
 
 
@@ -47,6 +49,8 @@ def build(target: Path, key_file: Path | None = None) -> None:
             "NVIDIA CORPORATION",
         )
         (target / TOOLKIT_KEY_PATH).write_bytes(armored)
+    (target / RUNFILE_PATH).parent.mkdir(parents=True)
+    (target / RUNFILE_PATH).write_bytes(driver.runfile(RUNFILE_RELEASE))
     _make_readable(target)
 
 

@@ -63,6 +63,16 @@ class Host:
         """Run the installed nvidia-smi."""
         return self._python(str(self.root / "usr/bin/nvidia-smi"), *arguments)
 
+    def runfile(self, release: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the driver's .run installer."""
+        path = self.root / f"NVIDIA-Linux-x86_64-{release}.run"
+        path.write_bytes(driver.runfile(release))
+        return self._python(str(path), *arguments, path=str(PAYLOAD))
+
+    def uninstall_runfile(self) -> subprocess.CompletedProcess[str]:
+        """Run what the .run installer left to take itself off."""
+        return self._python(str(self.root / "usr/bin/nvidia-uninstall"), "--silent", path=str(PAYLOAD))
+
     def lab_gpu(self, *arguments: str) -> None:
         """Run lab-gpu; it must succeed."""
         done = self.run("commands.labgpu", "main", *arguments)

@@ -43,6 +43,37 @@ def test_nouveau_holds_the_cards_until_it_is_blacklisted(make_host):
     assert (host.root / CARD / "driver").readlink().name == "nvidia"
 
 
+def test_nouveau_takes_free_cards_when_it_is_asked_to(make_host):
+    host = make_host("rtx5090")
+    host.install()
+    (host.root / "etc/modprobe.d").mkdir(parents=True)
+    (host.root / "etc/modprobe.d/off.conf").write_text("blacklist nouveau\n")
+    host.reboot()
+    assert "No such device" in host.modprobe("nouveau").stderr
+    assert host.modprobe("-r", "nvidia-drm", "nvidia").returncode == 0
+    assert host.modprobe("nouveau").returncode == 0
+    assert (host.root / CARD / "driver").readlink().name == "nouveau"
+
+
+def test_the_run_installer_comes_and_goes_beside_packages(make_host):
+    """Its files are listed by itself, and taken away by its own uninstaller."""
+    host = make_host("rtx5090")
+    (host.root / "etc/modprobe.d").mkdir(parents=True)
+    (host.root / "etc/modprobe.d/off.conf").write_text("blacklist nouveau\n")
+    host.reboot()
+    before = {path for path in host.root.rglob("*") if path.is_file()}
+    done = host.runfile("570.124.06", "--silent")
+    assert done.returncode == 0, done.stderr
+    host.modprobe("nvidia")
+    assert host.smi("--query-gpu=driver_version", "--format=csv,noheader").stdout == "570.124.06\n"
+    assert (host.root / "usr/lib/x86_64-linux-gnu/libcuda.so.1").readlink().name == "libcuda.so.570.124.06"
+    assert host.modprobe("-r", "nvidia").returncode == 0
+    done = host.uninstall_runfile()
+    assert done.returncode == 0, done.stderr
+    left = {path for path in host.root.rglob("*") if path.is_file() and "run" not in path.parts} - before
+    assert [path.name for path in left if path.suffix not in (".run", ".dep")] == []
+
+
 def test_the_driver_shows_itself_in_proc(make_driven):
     host = make_driven()
     first, second = (host.root / "proc/driver/nvidia/version").read_text().splitlines()

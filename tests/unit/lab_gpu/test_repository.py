@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from boxwright.lab.gpu import repository
+from boxwright.lab.gpu.packages import distribution, driver
 
 CUDA = "compute/cuda/repos/debian13/x86_64"
 
@@ -121,6 +122,17 @@ def test_a_package_is_what_dpkg_reads(tree, ar_member):
     with tarfile.open(fileobj=io.BytesIO(ar_member(deb, "data.tar.gz"))) as data:
         assert "./usr/lib/systemd/system" in data.getnames()
         assert {entry.uname for entry in data.getmembers()} == {"root"}
+
+
+def test_the_distributions_driver_is_of_one_version_and_shares_names_with_the_vendors(tree):
+    ours = {package.name: package for package in distribution.packages()}
+    vendors = {package.name for package in driver.packages()}
+    assert {package.version for package in ours.values()} == {"550.163.01-2"}
+    assert set(ours) - vendors == {"nvidia-smi", "nvidia-alternative"}
+    for package in ours.values():
+        for need in package.control.get("Depends", "").split(", "):
+            name, _, version = need.partition(" (= ")
+            assert not version or (name in ours and version == "550.163.01-2)"), need
 
 
 def test_the_toolkit_repository_has_its_key_armored(tree):

@@ -60,13 +60,13 @@ if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 DKMS_POSTINST = """#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
-    /usr/lib/dkms/common.postinst nvidia {version}
+    /usr/lib/dkms/common.postinst {module} {version}
 fi
 """
 DKMS_PRERM = """#!/bin/sh
 set -e
-if [ -d /var/lib/dkms/nvidia/{version} ]; then
-    dkms remove -m nvidia -v {version} --all
+if [ -d /var/lib/dkms/{module}/{version} ]; then
+    dkms remove -m {module} -v {version} --all
 fi
 """
 
@@ -81,9 +81,9 @@ def packages() -> list[Package]:
     ]
 
 
-def release_packages(release: str) -> list[Package]:
-    """The packages of one release."""
-    version, branch = f"{release}-1", release.split(".")[0]
+def release_packages(release: str, revision: str = "1", module: str = "nvidia") -> list[Package]:
+    """The packages of one release. revision: of the packages; module: DKMS's name for the kernel modules."""
+    version, branch = f"{release}-{revision}", release.split(".")[0]
 
     def package(
         name: str,
@@ -179,14 +179,14 @@ def release_packages(release: str) -> list[Package]:
             needs="nvidia-modprobe",
         ),
         _kernel(
-            release,
+            (release, revision, module),
             "nvidia-kernel-open-dkms",
             "NVIDIA binary kernel module DKMS source open flavor",
             OPEN,
             "nvidia-kernel-dkms",
         ),
         _kernel(
-            release,
+            (release, revision, module),
             "nvidia-kernel-dkms",
             "NVIDIA binary kernel module DKMS source",
             PROPRIETARY,
@@ -215,6 +215,21 @@ def release_packages(release: str) -> list[Package]:
         ),
         package(f"cuda-drivers-{branch}", f"CUDA Driver meta-package, branch {branch}", needs="cuda-drivers"),
     ]
+
+
+def runfile(release: str) -> bytes:
+    """The .run installer of a release: an archive that runs itself, on a simulated host."""
+    contents = {
+        "__main__.py": source.command("commands.runfile", "main", release),
+        "root/usr/bin/nvidia-smi": source.program("nvidia-smi"),
+        f"root{LIBRARIES}/libnvidia-ml.so.{release}": nvml(release),
+        f"root{LIBRARIES}/libcuda.so.{release}": source.ELF_HEADER,
+        **{
+            f"root/usr/lib/firmware/nvidia/{release}/gsp_{chip}.bin": b"simulated\n"
+            for chip in ("ga10x", "tu10x")
+        },
+    }
+    return source.archive(contents, prefix=b"#!/usr/bin/python3 -ES\n")
 
 
 def nvml(release: str) -> bytes:
@@ -251,34 +266,38 @@ def _library(name: str, release: str, content: bytes) -> tuple[File, File]:
     )
 
 
-def _kernel(release: str, name: str, description: str, license_: str, rival: str) -> Package:
+def _kernel(origin: tuple[str, str, str], name: str, description: str, license_: str, rival: str) -> Package:
     import json
 
-    code = f"/usr/src/nvidia-{release}"
+    release, revision, module = origin
+    code = f"/usr/src/{module}-{release}"
     built = "".join(
-        f'BUILT_MODULE_NAME[{number}]="{module}"\nDEST_MODULE_LOCATION[{number}]="/updates/dkms"\n'
-        for number, module in enumerate(KERNEL_MODULES)
+        f'BUILT_MODULE_NAME[{number}]="{built}"\nDEST_MODULE_LOCATION[{number}]="/updates/dkms"\n'
+        for number, built in enumerate(KERNEL_MODULES)
     )
-    configuration = f'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{release}"\n{built}AUTOINSTALL="yes"\n'
+    configuration = f'PACKAGE_NAME="{module}"\nPACKAGE_VERSION="{release}"\n{built}AUTOINSTALL="yes"\n'
     modules = {"license": license_, "modules": KERNEL_MODULES}
     depends = ", ".join(
         [
             "dkms (>= 3.3)",
             *(
-                f"{need} (= {release}-1)"
+                f"{need} (= {release}-{revision})"
                 for need in ("firmware-nvidia-gsp", "nvidia-kernel-support", "nvidia-modprobe")
             ),
         ]
     )
     return Package(
         name,
-        f"{release}-1",
+        f"{release}-{revision}",
         description,
         (
             File(f"{code}/dkms.conf", configuration.encode()),
             File(f"{code}/lab-module.json", (json.dumps(modules, sort_keys=True) + "\n").encode()),
         ),
         {"Depends": depends, "Provides": f"nvidia-kernel-{release}", "Conflicts": rival, "Replaces": rival},
-        {"postinst": DKMS_POSTINST.format(version=release), "prerm": DKMS_PRERM.format(version=release)},
+        {
+            name: text.format(module=module, version=release)
+            for name, text in (("postinst", DKMS_POSTINST), ("prerm", DKMS_PRERM))
+        },
         section="non-free/kernel",
     )

@@ -29,13 +29,38 @@ exec dkms autoinstall -k "$1"
 
 
 def packages(release: str) -> list[Package]:
-    """Headers for a kernel release such as "6.12.57+deb13-amd64", their metapackage, and DKMS."""
-    number = re.match(r"\d+(\.\d+)*", release)
-    version = f"{number.group() if number else '0'}-{HEADERS_REVISION}"
-    code = f"/usr/src/linux-headers-{release}"
-    headers = Package(
-        f"linux-headers-{release}",
+    """Headers for a kernel release such as "6.12.57+deb13-amd64", their metapackage, and DKMS.
+
+    And a newer kernel with its headers, which nothing asks for: one that waits for the next boot.
+    """
+    version = _version(release)
+    meta = Package(
+        "linux-headers-amd64",
         version,
+        "Header files for Linux amd64 configuration (metapackage)",
+        control={"Depends": f"linux-headers-{release} (= {version})"},
+        section="kernel",
+    )
+    newer = newer_release(release)
+    image = Package(
+        f"linux-image-{newer}",
+        _version(newer),
+        f"Linux {newer}",
+        (
+            File(f"/boot/vmlinuz-{newer}", b"simulated\n"),
+            File(f"/usr/lib/modules/{newer}/modules.builtin", b""),
+        ),
+        section="kernel",
+    )
+    return [headers(release), meta, image, headers(newer), dkms()]
+
+
+def headers(release: str) -> Package:
+    """What modules for a kernel are built with."""
+    code = f"/usr/src/linux-headers-{release}"
+    return Package(
+        f"linux-headers-{release}",
+        _version(release),
         f"Header files for Linux {release}",
         (
             File(f"{code}/Makefile", f"# Linux {release}, as a lab host has it\n".encode()),
@@ -44,14 +69,17 @@ def packages(release: str) -> list[Package]:
         scripts={"postinst": HEADERS_POSTINST.format(release=release)},
         section="kernel",
     )
-    meta = Package(
-        "linux-headers-amd64",
-        version,
-        "Header files for Linux amd64 configuration (metapackage)",
-        control={"Depends": f"linux-headers-{release} (= {version})"},
-        section="kernel",
-    )
-    return [headers, meta, dkms()]
+
+
+def newer_release(release: str) -> str:
+    """A kernel that boots instead of `release` where both are installed."""
+    number = re.match(r"\d+", release)
+    return f"{int(number.group()) + 1 if number else 1}.0.1-1-amd64"
+
+
+def _version(release: str) -> str:
+    number = re.match(r"\d+(\.\d+)*", release)
+    return f"{number.group() if number else '0'}-{HEADERS_REVISION}"
 
 
 def dkms() -> Package:

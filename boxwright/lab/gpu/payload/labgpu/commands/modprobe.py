@@ -87,6 +87,11 @@ def _insert(name: str) -> Optional[str]:
         return None
     if not _root():
         return "ERROR: could not insert '%s': Operation not permitted" % objects.canonical(name)
+    if name == "nouveau":
+        if modules.loaded():
+            return "ERROR: could not insert 'nouveau': No such device"
+        modules.load_nouveau()
+        return None
     try:
         modules.load(name)
     except FileNotFoundError:

@@ -51,7 +51,7 @@ class Source:
 
     def installed(self, release: str) -> bool:
         """Whether this version is the one in /lib/modules of a kernel."""
-        path = objects.find(self.name, release)
+        path = objects.find("nvidia", release)
         return path is not None and objects.load(path)["version"] == self.version
 
 

@@ -14,7 +14,7 @@ NO_DRIVER = (
     "NVIDIA driver is installed and running.\n"
 )
 #: CUDA version of the driver API by driver branch.
-CUDA = {570: "12.8", 575: "12.9", 580: "13.0", 590: "13.1", 595: "13.2"}
+CUDA = {550: "12.4", 570: "12.8", 575: "12.9", 580: "13.0", 590: "13.1", 595: "13.2"}
 
 
 class Failure(Exception):
