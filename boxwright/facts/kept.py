@@ -40,8 +40,9 @@ class Kept:
 
     sources: package source -> its addresses. pins: group of packages -> the version that apt shall prefer.
     groups: by name. limits: by the card's UUID. daemon_keys: dotted settings of Docker's that we put there.
-    docker_proxy: of Docker's unit, credentials masked. cdi_driver: the driver version whose libraries the
-    CDI specification names. files: those of ours above that are there.
+    docker_proxy: of Docker's unit, credentials masked. registries: those that we log in to or trust.
+    cdi_driver: the driver version whose libraries the CDI specification names. files: those of ours above
+    that are there.
     """
 
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,4 +52,5 @@ class Kept:
     daemon_keys: tuple[str, ...] = ()
     docker_proxy: str | None = None
     cdi_driver: str | None = None
+    registries: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any
 
 from boxwright.facts import codec
 from boxwright.facts.kept import Kept
+from boxwright.facts.origin import Origin
 from boxwright.facts.room import Filesystem, Listener, Memory
 
 MIB = 1 << 20
@@ -173,7 +174,8 @@ class Image:
 class Docker:
     """Docker Engine and the NVIDIA container toolkit. version: None where it does not answer (problem).
 
-    package: that brought it. packages: name -> version, of all that belong to it.
+    package: that brought it. packages: name -> version, of all that belong to it. images, containers: how
+    many it has, None while it does not answer. filled: declared data roots that a daemon has used before.
     """
 
     version: str | None = None
@@ -188,6 +190,12 @@ class Docker:
     toolkit_version: str | None = None
     daemon_config: str | None = None
     problem: str | None = None
+    origin: Origin = field(default_factory=Origin)
+    rootless: bool = False
+    swarm: bool = False
+    images: int | None = None
+    containers: int | None = None
+    filled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

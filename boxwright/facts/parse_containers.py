@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from boxwright.facts.model import Docker, Image
+from boxwright.facts.origin import origin
 from boxwright.facts.parsers import linux_texts
 from boxwright.facts.raw import Raw
 
@@ -34,7 +35,12 @@ def docker(data: Raw) -> Docker:
     version = str(info["ServerVersion"]) if info else installed
     toolkit = re.search(r"version\s+v?(\d+\.\d+\.\d+)", data.command("toolkit").stdout)
     listed = data.command("cdi").stdout.splitlines()
-    runtimes = info.get("Runtimes")
+    runtimes, swarm, filled = (
+        info.get("Runtimes"),
+        info.get("Swarm"),
+        data.object("docker_traces").get("filled"),
+    )
+    options = info.get("SecurityOptions")
     return Docker(
         version=version,
         package=package,
@@ -47,8 +53,18 @@ def docker(data: Raw) -> Docker:
         runtimes=tuple(sorted(runtimes)) if isinstance(runtimes, Mapping) else (),
         toolkit_version=toolkit.group(1) if toolkit else None,
         daemon_config=data.file("daemon-json") or None,
+        origin=origin(data),
+        rootless=isinstance(options, list) and any("rootless" in str(one) for one in options),
+        swarm=isinstance(swarm, Mapping) and swarm.get("LocalNodeState") in ("active", "pending", "locked"),
+        images=_count(info.get("Images")),
+        containers=_count(info.get("Containers")),
+        filled=tuple(str(one) for one in filled) if isinstance(filled, (list, tuple)) else (),
         problem=None if info or said.rc in (-1, 127) else (said.text or asked.text)[:300] or None,
     )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _declared_root(data: Raw) -> str | None:

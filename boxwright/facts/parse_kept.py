@@ -19,7 +19,8 @@ from boxwright.facts.kept import (
 from boxwright.facts.raw import Raw
 
 _LIMITS = "/run/boxwright/gpu-tuning.json"
-_PROXY = "/etc/systemd/system/docker.service.d/boxwright-proxy.conf"
+#: Where the proxy of Docker's stands; releases before had it in the unit's own drop-in.
+_PROXY, _OLD_PROXY = "/docker-proxy.env", "/etc/systemd/system/docker.service.d/boxwright-proxy.conf"
 
 
 def kept(data: Raw) -> Kept:
@@ -32,7 +33,10 @@ def kept(data: Raw) -> Kept:
         groups=dict(_groups(files)),
         limits=dict(_limits(receipts)),
         daemon_keys=tuple(_daemon_keys(files)),
-        docker_proxy=_proxy(files.get(_PROXY)),
+        docker_proxy=_proxy(
+            next((text for path, text in files.items() if path.endswith(_PROXY)), files.get(_OLD_PROXY))
+        ),
+        registries=_names(data.get("registries")),
         cdi_driver=str(data.get("cdi_driver")) if data.get("cdi_driver") else None,
         files=tuple(path for path in (NOUVEAU_OFF, LOADED_AT_BOOT, LIMITS_AT_BOOT) if path in files),
     )
@@ -105,5 +109,5 @@ def _daemon_keys(files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _proxy(text: str | None) -> str | None:
-    found = re.search(r"HTTPS_PROXY=([^\"\s]+)", text or "")
+    found = re.search(r"HTTPS_PROXY=\"?([^\"\s]+)", text or "")
     return found.group(1) if found else None

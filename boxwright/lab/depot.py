@@ -12,7 +12,7 @@ import docker
 from docker.models.containers import Container
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.lab import images, machine
+from boxwright.lab import images, machine, realm
 from boxwright.lab.docker import run_in
 from boxwright.lab.machine import Machine
 from boxwright.lab.payload import Payload
@@ -22,6 +22,22 @@ NAME, ALIAS = "depot", "depot.boxwright.lab"
 #: The servers' sources here and in the depot: a Python package called servers.
 SERVERS, SERVERS_INSIDE = Path(__file__).with_name("store") / "servers", "/opt/depot/servers"
 REGISTRY_FILE = "/etc/docker/registry/lab.yml"
+PRIVATE_FILE = "/etc/docker/registry/private.yml"
+CERTIFICATE_FILE, KEY_FILE = "/etc/docker/registry/private.pem", "/etc/docker/registry/private.key"
+LOGINS_FILE = "/etc/docker/registry/private.htpasswd"
+#: The same images behind a certificate of the lab's own authority and a login (realm.py).
+PRIVATE_CONFIGURATION = f"""\
+version: 0.1
+log: {{level: warn}}
+storage:
+  filesystem: {{rootdirectory: /srv/registry}}
+  maintenance: {{readonly: {{enabled: true}}}}
+http:
+  addr: ":5443"
+  tls: {{certificate: {CERTIFICATE_FILE}, key: {KEY_FILE}}}
+auth:
+  htpasswd: {{realm: lab, path: {LOGINS_FILE}}}
+"""
 REGISTRY_CONFIGURATION = """\
 version: 0.1
 log: {level: warn}
@@ -71,6 +87,13 @@ SERVICES = {
             "The container registry",
             f"/usr/bin/docker-registry serve {REGISTRY_FILE}",
         ),
+        Service(
+            "registry-private",
+            5443,
+            "/v2/",
+            "The container registry behind TLS and a login",
+            f"/usr/bin/docker-registry serve {PRIVATE_FILE}",
+        ),
     )
 }
 
@@ -108,7 +131,14 @@ def describe(lab: Lab, state: State, trees: Trees, image: str) -> tuple[Machine,
     registry = lab.cache / "registry"
     for directory in (control, log, registry):
         directory.mkdir(parents=True, exist_ok=True)
-    files = [Payload.text(REGISTRY_FILE, REGISTRY_CONFIGURATION)]
+    private = realm.ensure(lab.directory / "depot" / "realm", ALIAS)
+    files = [
+        Payload.text(REGISTRY_FILE, REGISTRY_CONFIGURATION),
+        Payload.text(PRIVATE_FILE, PRIVATE_CONFIGURATION),
+        Payload.text(LOGINS_FILE, realm.HTPASSWD),
+        Payload.text(CERTIFICATE_FILE, private.certificate),
+        Payload.text(KEY_FILE, private.key, 0o600, os.getuid()),
+    ]
     files += [_unit(service) for service in SERVICES.values()]
     files += [
         Payload(f"{SERVERS_INSIDE}/{path.relative_to(SERVERS)}", path.read_bytes())
@@ -171,11 +201,15 @@ def control(client: docker.DockerClient, lab: Lab, action: str, name: str) -> No
         raise UserError(f"the depot could not {action} its {name}", why=output)
 
 
-def choose_ports(state: State) -> None:
-    """Give every service a port on 127.0.0.1: the one it had where that is free, else any free one."""
-    with_sockets = [socket.socket() for _ in SERVICES]
+def choose_ports(state: State, *, running: bool = False) -> None:
+    """Give every service a port on 127.0.0.1: the one it had where that is free, else any free one.
+
+    running: the depot has its ports; only services that are new since it was made get one.
+    """
+    names = [name for name in SERVICES if not running or name not in state.ports]
+    with_sockets = [socket.socket() for _ in names]
     try:
-        for name, probe in zip(SERVICES, with_sockets, strict=True):
+        for name, probe in zip(names, with_sockets, strict=True):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", state.ports.get(name, 0)))

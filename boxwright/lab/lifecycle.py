@@ -141,9 +141,7 @@ def _start_hosts(
     for request in requested:
         hosts.check_against(state, request)
     network.ensure(client, lab, state, report)
-    running = machine.find(client, lab, depot.NAME)
-    if running is None or running.status != "running":
-        depot.choose_ports(state)
+    depot.choose_ports(state, running=_runs(client, lab, depot.NAME))
     ssh.ensure_key(lab, report)
     for suite in dict.fromkeys(request.suite for request in requested):
         images.ensure_host_image(client, lab, suite, report)

@@ -24,8 +24,8 @@ def test_nothing_there_is_no_settings(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"a": 1,}', "line 1"),
-        ('{\n"a": }', "line 2"),
+        ('{"a": 1,}', "daemon.json:1 "),
+        ('{\n"a": }', "daemon.json:2 "),
         ("[]", "list"),
         ('"x"', "str"),
         ("null", "NoneType"),

@@ -7,7 +7,7 @@ import socketserver
 import threading
 
 import pytest
-from ansible.module_utils import docker_api
+from ansible.module_utils import registry_logins
 from ansible.module_utils.command import Result
 from ansible.module_utils.docker_api import Docker, DockerError, Reference, parse_reference
 
@@ -184,14 +184,14 @@ def test_docker_hubs_login_has_a_name_of_its_own(engine, tmp_path, monkeypatch):
 
 def test_a_login_file_that_is_broken_is_named(engine, tmp_path, monkeypatch):
     login(tmp_path, monkeypatch, "{")
-    with pytest.raises(DockerError, match=r"config\.json holds registry logins and is no JSON"):
+    with pytest.raises(DockerError, match=r"logins cannot be read: .*config\.json:1 is not valid JSON"):
         engine.pull("a:v1", lambda event: None, 5)
 
 
 def test_a_credential_helper_is_asked(engine, tmp_path, monkeypatch):
     login(tmp_path, monkeypatch, {"credHelpers": {"depot:5000": "test"}})
     monkeypatch.setattr(
-        docker_api,
+        registry_logins,
         "run",
         lambda argv, **kw: Result(0, json.dumps({"Username": argv[0], "Secret": kw["stdin"]}), ""),
     )

@@ -1,13 +1,16 @@
 """Docker's settings on a host: written when they differ, tried first, taken back when it does not start."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import docker_daemon, systemctl
+from ansible.module_utils import docker_daemon, docker_proxy, docker_unit, systemctl
 from ansible.module_utils.command import Result
-from ansible.module_utils.docker_daemon import DaemonError, Version, config_path, unit_options
-from ansible.module_utils.docker_settings import drop_in_text, due, ours, overlay
+from ansible.module_utils.docker_daemon import DaemonError, Version
+from ansible.module_utils.docker_proxy import drop_in_text, variables_text
+from ansible.module_utils.docker_settings import due, ours, overlay
+from ansible.module_utils.docker_unit import DaemonUnit
 
 from boxwright.ansible.action.docker_daemon_config import describe
 from boxwright.ansible.modules import docker_daemon_config
@@ -57,48 +60,29 @@ def test_no_restart_where_a_reload_will_do(before, after, by):
     assert due(before, after) == by
 
 
-@pytest.mark.parametrize(
-    ("options", "path"),
-    [
-        ([], "/etc/docker/daemon.json"),
-        (["-H", "fd://"], "/etc/docker/daemon.json"),
-        (["--config-file=/srv/d.json"], "/srv/d.json"),
-        (["--config-file", "/srv/d.json", "-H", "fd://"], "/srv/d.json"),
-    ],
-)
-def test_the_units_own_file_is_the_one(options, path):
-    assert config_path(options) == path
-
-
-def test_the_units_options(monkeypatch):
-    shown = (
-        "ExecStart={ path=/usr/sbin/dockerd ; argv[]=/usr/sbin/dockerd -H fd:// --containerd=/run/c.sock "
-        "$DOCKER_OPTS ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; status=0/0 }\n"
-    )
-    monkeypatch.setattr(docker_daemon, "run", lambda argv, **kw: Result(0, shown, ""))
-    assert unit_options() == ["-H", "fd://", "--containerd=/run/c.sock"]
-
-
 def test_an_old_daemon_cannot_try_but_a_clash_with_the_unit_is_seen(monkeypatch):
     monkeypatch.setattr(docker_daemon, "run", lambda argv, **kw: pytest.fail("it has no --validate"))
-    docker_daemon.check(OLD, "/x", ["-H", "fd://"], {"bip": "x"})
+    docker_daemon.check(OLD, "/x", DaemonUnit(["-H", "fd://"], []), {"bip": "x"})
     with pytest.raises(DaemonError, match="hosts"):
-        docker_daemon.check(OLD, "/x", ["-H", "fd://"], {"hosts": ["x"]})
+        docker_daemon.check(OLD, "/x", DaemonUnit(["-H", "fd://"], []), {"hosts": ["x"]})
 
 
 def test_a_new_daemon_tries_with_the_units_options(monkeypatch):
     seen = []
     monkeypatch.setattr(docker_daemon, "run", lambda argv, **kw: seen.append(argv) or Result(1, "", "bad"))
     with pytest.raises(DaemonError, match="bad"):
-        docker_daemon.check(NEW, "/trial", ["-H", "fd://", "--config-file", "/x"], {})
+        docker_daemon.check(NEW, "/trial", DaemonUnit(["-H", "fd://", "--config-file", "/x"], []), {})
     assert seen == [["dockerd", "--validate", "--config-file=/trial", "-H", "fd://"]]
 
 
-def test_a_proxys_drop_in():
-    assert drop_in_text("", []) is None
-    text = drop_in_text("http://me:p%40ss$w@proxy:3128", ["localhost", "::1"])
-    assert 'Environment="HTTP_PROXY=http://me:p%%40ss$w@proxy:3128"' in text
-    assert "Environment=NO_PROXY=localhost,::1" in text
+def test_a_proxys_files():
+    assert variables_text("", []) is None
+    text = variables_text('http://me:p%40ss$"w@proxy:3128', ["localhost", "::1"])
+    assert 'HTTP_PROXY="http://me:p%40ss\\$\\"w@proxy:3128"\n' in text
+    assert 'NO_PROXY="localhost,::1"\n' in text
+    assert "EnvironmentFile=-/etc/boxwright/docker-proxy.env\n" in drop_in_text(
+        "/etc/boxwright/docker-proxy.env"
+    )
 
 
 class Host:
@@ -113,8 +97,6 @@ class Host:
         self.up, self.refuses, self.fails = True, None, 0
         for name, value in {
             "installed": lambda: self.version,
-            "unit_options": list,
-            "config_path": lambda options: str(self.config),
             "check": self.check,
             "restart": self.restart,
             "wait": lambda seconds=0: {
@@ -123,10 +105,14 @@ class Host:
             },
         }.items():
             monkeypatch.setattr(docker_daemon, name, value)
+        self.unit = DaemonUnit([f"--config-file={self.config}"], [])
+        monkeypatch.setattr(docker_unit, "look", lambda: self.unit)
         monkeypatch.setattr(systemctl, "show", lambda unit: self.state())
         monkeypatch.setattr(systemctl, "call", lambda *words, **kw: self.calls.append(words))
         monkeypatch.setattr(docker_daemon_config, "PENDING", str(self.pending))
-        monkeypatch.setattr(docker_daemon_config, "DROP_IN", str(self.drop_in))
+        monkeypatch.setattr(docker_proxy, "DROP_IN", str(self.drop_in))
+        self.variables = self.receipt.with_name("docker-proxy.env")
+        self.live = False
         monkeypatch.setattr(docker_daemon_config, "HOOK", str(tmp_path / "hook"))
         host = self
 
@@ -134,13 +120,16 @@ class Host:
             def running(self):
                 return host.running
 
+            def info(self):
+                return {"LiveRestoreEnabled": host.live}
+
         monkeypatch.setattr(docker_daemon_config, "Docker", Docker)
 
     def state(self):
         word = ("active", "running") if self.up else ("inactive", "dead")
         return systemctl.UnitState("loaded", *word, "success", 0, "", 0, True, False, 1000.0)
 
-    def check(self, version, path, options, config):
+    def check(self, version, path, unit, config):
         assert json.loads(Path(path).read_text()) == config
         if self.refuses:
             raise DaemonError(f"{path}: {self.refuses}")
@@ -348,15 +337,100 @@ def test_uninstall_takes_a_file_that_was_ours_as_a_whole(host, configure):
     assert not host.config.exists()
 
 
-def test_a_proxy_goes_into_the_unit_for_root_alone_and_out_again(host, configure):
+def test_a_proxy_goes_into_a_file_for_root_alone_and_out_again(host, configure):
     configure(proxy="http://me:secret@proxy:3128")
-    assert "secret" in host.drop_in.read_text()
-    assert host.drop_in.stat().st_mode & 0o777 == 0o600
+    assert "secret" in host.variables.read_text()
+    assert host.variables.stat().st_mode & 0o777 == 0o600
+    assert "secret" not in host.drop_in.read_text(), "systemd shows a unit to every user"
+    assert str(host.variables) in host.drop_in.read_text()
     assert host.calls == [("daemon-reload",), ("restart",)]
     host.calls.clear()
     assert configure(proxy="http://me:secret@proxy:3128")["changed"] is False
     assert configure(proxy="")["applied"] == "restart"
     assert not host.drop_in.exists()
+    assert not host.variables.exists()
+
+
+def test_uninstall_takes_the_proxy_away(host, configure):
+    configure(proxy="http://me:secret@proxy:3128")
+    configure(state="absent", proxy="http://me:secret@proxy:3128")
+    assert not host.drop_in.exists()
+    assert not host.variables.exists()
+
+
+def test_what_the_unit_sets_too_is_refused_before_anything_is_written(host, configure, tmp_path):
+    drop_in = tmp_path / "data.conf"
+    drop_in.write_text("[Service]\nExecStart=\nExecStart=/usr/bin/dockerd --data-root=/data\n")
+    host.unit = DaemonUnit([*host.unit.options, "--data-root=/data"], [str(drop_in)])
+    result = configure(config={"data-root": "/other"})
+    assert f"data-root, which --data-root sets too in {drop_in}:3" in result["msg"]
+    assert "one of the two" in result["msg"]
+    assert "container_runtime_daemon_config" in result["msg"]
+    assert (host.calls, host.config.exists()) == ([], False)
+    assert configure()["changed"] is True
+
+
+def test_a_clash_that_somebody_made_is_seen_before_the_next_restart_finds_it(host, configure):
+    host.write({"debug": True, **OURS})
+    configure()
+    host.unit = DaemonUnit([*host.unit.options, "-D"], [])
+    assert "debug, which -D sets too" in configure()["msg"]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.mkdir(), "is a directory"),
+        (lambda path: path.symlink_to("/nowhere/daemon.json"), "symbolic link to /nowhere/daemon.json"),
+        (lambda path: path.symlink_to(path), "circle"),
+        (lambda path: path.write_bytes('{"a": "é"}'.encode("latin-1")), "not UTF-8"),
+        (lambda path: path.write_text('{"debug": true}', encoding="utf-16"), "UTF-16"),
+        (lambda path: path.write_text('{\n "a": 1,\n}'), ":3 is not valid JSON"),
+        (lambda path: path.write_text('{"max-concurrent-downloads": NaN}'), "not valid JSON"),
+        (lambda path: path.write_text("[1]"), "no settings"),
+        (lambda path: path.write_text("[" * 100000), "not valid JSON"),
+        (os.mkfifo, "no regular file"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_left_alone(host, configure, make, said):
+    host.config.parent.mkdir(parents=True)
+    make(host.config)
+    before = os.lstat(host.config)
+    result = configure()
+    assert said in result["msg"], result["msg"]
+    assert str(host.config) in result["msg"]
+    assert (os.lstat(host.config).st_ino, os.lstat(host.config).st_mtime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+    )
+    assert (host.calls, list(host.config.parent.iterdir())) == ([], [host.config])
+
+
+def test_a_file_that_cannot_be_written_is_told(host, configure, monkeypatch):
+    host.write({"debug": True})
+
+    def refuse(path, text, mode=0o644):
+        if path == str(host.config):
+            raise OSError(1, "Operation not permitted", path)
+        write(path, text, mode)
+
+    write = docker_daemon_config.write
+    monkeypatch.setattr(docker_daemon_config, "write", refuse)
+    result = configure()
+    assert "immutable" in result["msg"]
+    assert (host.read(), host.calls, host.pending.exists()) == ({"debug": True}, [], False)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"entries": 1}', '{"entries": [{}], "made": []}'])
+def test_a_receipt_that_makes_no_sense_is_told(host, configure, content):
+    configure()
+    host.receipt.write_text(content)
+    assert f"{host.receipt}, which keeps what of the settings is ours" in configure()["msg"]
+
+
+def test_with_live_restore_only_our_engines_stop(host, configure):
+    host.running, host.live = {"web": "nginx", "boxwright-qwen": "x"}, True
+    assert configure(announce=True)["announced"] == ["boxwright-qwen"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ansible.plugins.action import ActionBase
 from boxwright import catalog
 from boxwright.ansible.declared import box_of, lock_path, locked_revisions
 from boxwright.errors import UserError
+from boxwright.planner.changes.runtime import declared_settings
 from boxwright.planner.lookups import lookups
 from boxwright.spec.box import Box
 
@@ -19,8 +20,7 @@ def arguments(
     box: Box, revisions: tuple[dict[str, str], dict[str, str]], known: catalog.Catalog
 ) -> dict[str, Any]:
     """The module's arguments for a box. revisions: as of `locked_revisions`."""
-    daemon = box.settings.get("container_runtime_daemon_config")
-    daemon = daemon if isinstance(daemon, Mapping) else {}
+    daemon = declared_settings(box.settings)
     insecure = daemon.get("insecure-registries")
     return {
         "root_dir": box.root_dir,
@@ -30,9 +30,22 @@ def arguments(
         "images": sorted({deployment.image for deployment in box.deployments}),
         "endpoint": box.hub.endpoint,
         "token": box.hub.token.reveal() if box.hub.token else "",
-        "insecure_registries": [str(one) for one in insecure] if isinstance(insecure, (list, tuple)) else [],
+        "insecure_registries": _texts(insecure),
+        "registries": _registries(box.settings.get("container_runtime_registries")),
         "proxy": box.proxy or "",
+        "no_proxy": _texts(box.settings.get("container_runtime_no_proxy")),
     }
+
+
+def _registries(declared: object) -> list[dict[str, str]]:
+    """What the module needs of the declared registries."""
+    found = declared if isinstance(declared, (list, tuple)) else ()
+    names = ("host", "username", "password", "ca")
+    return [{name: str(one.get(name) or "") for name in names} for one in found if isinstance(one, Mapping)]
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, (list, tuple)) else []
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types

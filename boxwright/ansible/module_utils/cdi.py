@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Optional
 
-from ansible.module_utils.command import Result, run
+from ansible.module_utils.command import Result, read, run
 
 KIND = "nvidia.com/gpu"
 #: The toolkit's own static specification. Its refresh service (from 1.18) keeps one in /run/cdi, which goes
 #: first.
 SPEC_PATH = "/etc/cdi/nvidia.yaml"
+REFRESHED = "/run/cdi"
 
 
 class CdiError(Exception):
@@ -33,6 +36,31 @@ def generate() -> Generated:
         raise CdiError(done.text or "nvidia-ctk cdi generate ended with exit status %d" % done.rc)
     warnings = [line for line in done.stderr.splitlines() if re.search(r"level=(warning|error)", line)]
     return Generated(done.stdout, warnings)
+
+
+def driver(text: Optional[str]) -> Optional[str]:
+    """The driver version whose libraries a specification names."""
+    found = re.search(r"/lib(?:cuda|nvidia-ml)\.so\.([0-9]+(?:\.[0-9]+)+)", text or "")
+    return found.group(1) if found else None
+
+
+def _describing(folder: str) -> List[str]:
+    """Specifications of a directory that describe cards."""
+    paths = sorted(path for path in glob.glob(os.path.join(folder, "*")) if path.endswith((".yaml", ".json")))
+    kind = re.compile(r'^\s*"?kind"?: *"?%s"?,?\s*$' % re.escape(KIND), re.MULTILINE)
+    return [path for path in paths if kind.search(read(path) or "")]
+
+
+def rivals(path: str) -> List[str]:
+    """Other specifications beside one that describe cards too: an engine takes no device that two name."""
+    return [
+        one for one in _describing(os.path.dirname(path)) if os.path.realpath(one) != os.path.realpath(path)
+    ]
+
+
+def outdated(text: str) -> List[str]:
+    """Refreshed specifications, which go before ours, of another driver than one that was just generated."""
+    return [path for path in _describing(REFRESHED) if driver(read(path)) != driver(text)]
 
 
 def devices() -> List[str]:

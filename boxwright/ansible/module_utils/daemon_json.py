@@ -55,6 +55,20 @@ class Receipt(NamedTuple):
         entries = [Entry(**dict(entry, path=tuple(entry["path"]))) for entry in document["entries"]]
         return cls(entries, [tuple(path) for path in document["made"]])
 
+    @classmethod
+    def load(cls, text: Optional[str], name: str) -> Receipt:
+        """From the text of its file; nothing is ours without one. Raises ConfigError."""
+        if text is None:
+            return cls([], [])
+        try:
+            return cls.from_json(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                "%s, which keeps what of the settings is ours, cannot be read (%s): bring it back from a "
+                "backup, or remove it - the settings then stay as if they were somebody else's"
+                % (name, error)
+            ) from error
+
 
 def parse(text: Optional[str], name: str) -> Dict[str, Any]:
     """The file's content; no file, an empty one and white space are no settings. Raises ConfigError."""
@@ -63,12 +77,22 @@ def parse(text: Optional[str], name: str) -> Dict[str, Any]:
     if not body.strip():
         return {}
     try:
-        document = json.loads(body)
-    except ValueError as error:
+        document = json.loads(body, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            "%s:%d is not valid JSON: %s (column %d); it was left as it is"
+            % (name, error.lineno, error.msg, error.colno)
+        ) from error
+    except (ValueError, RecursionError) as error:
         raise ConfigError("%s is not valid JSON: %s; it was left as it is" % (name, error)) from error
     if not isinstance(document, dict):
         raise ConfigError("%s holds %s, no settings; it was left as it is" % (name, type(document).__name__))
     return document
+
+
+def _no_constant(word: str) -> None:
+    """Python reads NaN and Infinity; JSON, and Docker, do not."""
+    raise ValueError("%s is no number" % word)
 
 
 def dump(document: Dict[str, Any], like: Optional[str]) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import os
 import socket
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 from urllib.parse import quote, urlencode
 
-from ansible.module_utils.command import read, run
+from ansible.module_utils import registry_logins
+from ansible.module_utils.command import run
+from ansible.module_utils.registry_logins import Login, LoginError
 
 SOCKET = "/run/docker.sock"
-#: Docker Hub's registry, by the name under which credentials for it are kept.
-_HUB_KEY = "https://index.docker.io/v1/"
 
 
 class DockerError(Exception):
@@ -145,27 +144,39 @@ class Docker:
             {"fromImage": reference.repository, "tag": reference.digest or reference.tag or "latest"}
         )
         headers = {}
-        credentials = _credentials(reference.registry)
-        if credentials:
-            headers["X-Registry-Auth"] = base64.urlsafe_b64encode(json.dumps(credentials).encode()).decode()
+        try:
+            login = registry_logins.find(reference.registry)
+        except LoginError as error:
+            raise DockerError(str(error)) from error
+        if login:
+            document = json.dumps(login.to_api()).encode()
+            headers["X-Registry-Auth"] = base64.urlsafe_b64encode(document).decode()
         for event in self._stream("POST", "/images/create?" + query, headers, idle_timeout):
             if "error" in event:
                 raise DockerError(str(event.get("errorDetail", {}).get("message") or event["error"]), 500)
             on_event(event)
 
+    def login(self, login: Login) -> None:
+        """Have the engine try a login at its registry. Raises DockerError with what that says."""
+        self._ask("POST", "/auth", json.dumps(login.to_api()))
+
     def _get(self, path: str) -> Any:
+        return self._ask("GET", path)
+
+    def _ask(self, method: str, path: str, body: Optional[str] = None) -> Any:
         status, text = 0, b""
         connection = _Connection(self._path, 60)
         try:
-            connection.request("GET", path)
+            headers = {"Content-Type": "application/json"} if body else {}
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
             status, text = response.status, response.read()
-            document = json.loads(text)
+            document = json.loads(text) if text.strip() or status != 204 else {}
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._unreachable(error) from error
         finally:
             connection.close()
-        if status != 200:
+        if status not in (200, 204):
             raise DockerError(_message(document, status), status)
         return document
 
@@ -208,31 +219,3 @@ def executed(container: str, *argv: str) -> Tuple[int, str]:
 
 def _message(document: Any, status: int) -> str:
     return str(document.get("message") if isinstance(document, dict) else document) or "HTTP %d" % status
-
-
-def _credentials(registry: Optional[str]) -> Optional[Dict[str, str]]:
-    """What `docker login` left for a registry, in the shape of the engine's API; None for nothing."""
-    home = os.environ.get("DOCKER_CONFIG") or os.path.join(os.path.expanduser("~"), ".docker")
-    text = read(os.path.join(home, "config.json"))
-    try:
-        config = json.loads(text) if text else {}
-    except ValueError as error:
-        raise DockerError(
-            "%s/config.json holds registry logins and is no JSON: %s" % (home, error)
-        ) from error
-    key = registry or _HUB_KEY
-    helper = (config.get("credHelpers") or {}).get(key) or config.get("credsStore")
-    if helper:
-        done = run(["docker-credential-%s" % helper, "get"], stdin=key, timeout=30)
-        if done.rc == 0:
-            found = json.loads(done.stdout)
-            return {
-                "username": found.get("Username", ""),
-                "password": found.get("Secret", ""),
-                "serveraddress": key,
-            }
-    encoded = (config.get("auths") or {}).get(key, {}).get("auth")
-    if not encoded:
-        return None
-    username, _, password = base64.b64decode(encoded).decode().partition(":")
-    return {"username": username, "password": password, "serveraddress": key}

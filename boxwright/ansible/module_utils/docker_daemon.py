@@ -1,18 +1,16 @@
-"""The Docker daemon as a service: its version, its unit's options, trying a configuration, restarting it."""
+"""The Docker daemon as a service: its version, trying a configuration, restarting it."""
 
 from __future__ import annotations
 
 import re
-import shlex
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 from ansible.module_utils import systemctl
 from ansible.module_utils.command import Result, run
 from ansible.module_utils.docker_api import Docker, DockerError
+from ansible.module_utils.docker_unit import UNIT, DaemonUnit
 
-UNIT = "docker.service"
-DEFAULT_CONFIG = "/etc/docker/daemon.json"
 #: Settings that a running daemon takes over on SIGHUP (dockerd reference, "Configuration reload behavior").
 #: `features` is among the documented ones, but CDI is set up at the start only.
 RELOADABLE = frozenset(
@@ -63,44 +61,21 @@ def installed() -> Optional[Version]:
     )
 
 
-def unit_options() -> List[str]:
-    """The options on the unit's command line; what comes from a variable cannot be seen there."""
-    done: Result = run(["systemctl", "show", "--property", "ExecStart", UNIT])
-    found = re.search(r"argv\[\]=(?P<argv>.*?) ; ", done.stdout)
-    if done.rc or not found:
-        return []
-    try:
-        words = shlex.split(found.group("argv"))
-    except ValueError:
-        return []
-    return [word for word in words[1:] if not word.startswith("$")]
-
-
-def config_path(options: List[str]) -> str:
-    """Which file the unit has the daemon read."""
-    for place, word in enumerate(options):
-        name, equals, value = word.partition("=")
-        if name == "--config-file":
-            return value if equals else "".join(options[place + 1 : place + 2]) or DEFAULT_CONFIG
-    return DEFAULT_CONFIG
-
-
-def check(version: Version, path: str, options: List[str], config: Dict[str, Any]) -> None:
+def check(version: Version, path: str, unit: DaemonUnit, config: Dict[str, Any]) -> None:
     """Have the daemon read a configuration without starting. Raises DaemonError with its reason.
 
     The unit's own options go with it: a setting in both places keeps the daemon from starting.
     """
-    others = _without_config_file(options)
+    clashes = unit.clashes(config)
+    if clashes:
+        raise DaemonError(
+            "%s: Docker starts with one of the two only, so take one out"
+            % "; ".join(str(clash) for clash in clashes)
+        )
     if version.major >= FIRST_WITH_VALIDATE:
-        done: Result = run(["dockerd", "--validate", "--config-file=" + path, *others], timeout=60)
+        done: Result = run(["dockerd", "--validate", "--config-file=" + path, *unit.others], timeout=60)
         if done.rc:
             raise DaemonError(done.text)
-        return
-    given = {word.lstrip("-").partition("=")[0] for word in others if word.startswith("-")}
-    given = {{"H": "hosts", "host": "hosts"}.get(name, name) for name in given}
-    both = sorted(given & set(config))
-    if both:
-        raise DaemonError("the unit's command line sets it too: %s" % ", ".join(both))
 
 
 def restart() -> None:
@@ -126,13 +101,3 @@ def wait(seconds: float = 60) -> Dict[str, Any]:
             if time.monotonic() > until:
                 raise DaemonError(str(error)) from error
             time.sleep(0.5)
-
-
-def _without_config_file(options: List[str]) -> List[str]:
-    kept, skip = [], False
-    for word in options:
-        if skip or word.startswith("--config-file"):
-            skip = word == "--config-file"
-            continue
-        kept.append(word)
-    return kept

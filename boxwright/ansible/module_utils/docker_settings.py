@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from ansible.module_utils.docker_daemon import RELOADABLE, Version
-from ansible.module_utils.systemd_unit import quote
 
 RUNTIME = "nvidia-container-runtime"
 
@@ -42,13 +41,3 @@ def due(before: Dict[str, Any], after: Dict[str, Any]) -> str:
     if not changed:
         return "none"
     return "reload" if changed <= RELOADABLE else "restart"
-
-
-def drop_in_text(proxy: Optional[str], no_proxy: List[str]) -> Optional[str]:
-    """The unit's drop-in that has the daemon fetch through a proxy; None without one."""
-    if not proxy:
-        return None
-    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": ",".join(no_proxy)}
-    # Environment= knows specifiers, but no variables: `$` stands for itself there.
-    lines = ["Environment=%s" % quote("%s=%s" % item).replace("$$", "$") for item in variables.items()]
-    return "# Kept by Boxwright; edits are overwritten.\n[Service]\n" + "\n".join(lines) + "\n"

@@ -28,7 +28,7 @@ KEPT = (
     "/etc/systemd/system/docker.service.d/boxwright-proxy.conf",
     "/run/boxwright/gpu-tuning.json",
 )
-CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
+CREDENTIALS = re.compile(r"(://)[^/\s\"]+@")
 #: Longest description of a model (its index) in bytes, and the most files that a model has.
 LONGEST_DESCRIPTION, MOST_MODEL_FILES = 64 << 20, 20_000
 
@@ -282,6 +282,7 @@ def kept(config_dir: str) -> Dict[str, str]:
     patterns = [
         *KEPT,
         os.path.join(glob.escape(config_dir), "container-runtime.json"),
+        os.path.join(glob.escape(config_dir), "docker-proxy.env"),
     ]
     found = {}
     for path in sorted(path for pattern in patterns for path in glob.glob(pattern)):

@@ -24,7 +24,8 @@ _KINDS: Sequence[Tuple[str, str, str]] = (
     (
         r"x509|certificate signed by unknown authority|certificate has expired|tls: ",
         "the certificate of {registry} is not trusted here ({said})",
-        "put its authority into /etc/docker/certs.d/{registry}/ca.crt; is the box's clock right?",
+        "declare its authority: container_runtime_registries: [{{host: {registry}, ca: …}}]; is the box's "
+        "clock right?",
     ),
     (
         r"no space left on device",
@@ -34,7 +35,8 @@ _KINDS: Sequence[Tuple[str, str, str]] = (
     (
         r"toomanyrequests|rate limit",
         "{registry} counts too many downloads from this address",
-        "wait, log in (docker login on the box, as root), or set a mirror: "
+        "wait, log in (container_runtime_registries: [{{host: docker.io, username: …, password: …}}]), or "
+        "set a mirror: "
         "container_runtime_daemon_config: {{registry-mirrors: [...]}}",
     ),
     (
@@ -45,7 +47,8 @@ _KINDS: Sequence[Tuple[str, str, str]] = (
     (
         r"unauthorized|authentication required|denied|no basic auth credentials|forbidden",
         "{registry} does not give {image} without a login, or has no such repository ({said})",
-        "check the name, and log in on the box as root: docker login {registry}",
+        "check the name, and declare the login: container_runtime_registries: [{{host: {registry}, "
+        "username: …, password: …}}]",
     ),
     (
         r"manifest unknown|manifest for .* not found|not found: manifest|name unknown|repository .* not found"
@@ -78,3 +81,15 @@ def diagnose(said: str, image: str, registry: Optional[str]) -> Problem:
             values = {"registry": registry or "docker.io", "image": image, "said": shown}
             return Problem(what.format(**values), fix.format(**values))
     return Problem("Docker could not fetch %s: %s" % (image, shown), "see: journalctl -u docker")
+
+
+def login_problem(said: str, registry: str, username: str) -> str:
+    """Why a login did not work and what to do, as one message."""
+    found = diagnose(said, registry, registry)
+    what, fix = found
+    if re.search(r"unauthorized|denied|incorrect username|forbidden|40[13]", said, re.IGNORECASE):
+        what = "%s does not accept the login of %s (%s)" % (registry, username, " ".join(said.split())[:300])
+        fix = "correct username and password of %s in container_runtime_registries" % registry
+    elif found.what.startswith("Docker could not fetch"):
+        what, fix = "the login to %s failed: %s" % (registry, " ".join(said.split())[:300]), found.fix
+    return "%s\nNothing was kept of it. Do: %s" % (what, fix)

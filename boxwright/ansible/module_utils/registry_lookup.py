@@ -1,12 +1,12 @@
 """What a container registry says of an image, without its layers: digest, size, CUDA environment.
 
-Protocol: OCI distribution (GET /v2/NAME/manifests/REF, /v2/NAME/blobs/DIGEST) with anonymous bearer tokens.
+Protocol: OCI distribution (GET /v2/NAME/manifests/REF, /v2/NAME/blobs/DIGEST), with tokens or a login.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from urllib.parse import quote, urlencode
 
 from ansible.module_utils.web import Answer, Reader, WebError
@@ -45,11 +45,26 @@ def reference(text: str) -> Reference:
     return Reference(registry, name, digest or tag or "latest")
 
 
-class Registry:
-    """Reads images. insecure: registries spoken to in plain HTTP, as the engine's `insecure-registries`."""
+def host_of(text: str) -> str:
+    """The registry of an image's reference."""
+    return reference(text).registry
 
-    def __init__(self, reader: Reader, insecure: List[str], architecture: str) -> None:
-        self._reader, self._insecure = reader, insecure
+
+class Registry:
+    """Reads images.
+
+    insecure: registries spoken to in plain HTTP, as the engine's `insecure-registries`. basic: what a
+    registry is logged in to with, `base64(name:password)` by its host.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        insecure: List[str],
+        architecture: str,
+        basic: Optional[Callable[[str], Optional[str]]] = None,
+    ) -> None:
+        self._reader, self._insecure, self._basic = reader, insecure, basic or (lambda host: None)
         self._architecture = ARCHITECTURES.get(architecture, architecture)
 
     def image(self, text: str) -> Dict[str, Any]:
@@ -86,22 +101,27 @@ class Registry:
         try:
             return self._reader.get(url, headers)
         except WebError as error:
-            challenge = error.headers.get("www-authenticate", "")
-            if error.status != 401 or not challenge.lower().startswith("bearer "):
+            challenge, login = error.headers.get("www-authenticate", ""), self._basic(where.registry)
+            kind = challenge.lower().partition(" ")[0] if error.status == 401 else ""
+            # Docker gives a registry that is declared to have no TLS the password all the same.
+            if kind == "basic" and login:
+                return self._reader.get(url, headers, "Basic " + login)
+            if kind != "bearer":
                 raise
-            return self._reader.get(url, headers, "Bearer " + self._token(challenge))
+            return self._reader.get(url, headers, "Bearer " + self._token(challenge, login))
 
-    def _token(self, challenge: str) -> str:
+    def _token(self, challenge: str, login: Optional[str]) -> str:
         asked = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
         realm = asked.pop("realm", "")
         if not realm.startswith("https://"):
             raise WebError("unauthorized", "the registry asks for a login that is not anonymous", 401)
-        answer = self._reader.get(realm + "?" + urlencode(asked)).json()
+        secret = "Basic " + login if login else ""
+        answer = self._reader.get(realm + "?" + urlencode(asked), secret=secret).json()
         token: Optional[str] = None
         if isinstance(answer, dict):
             token = answer.get("token") or answer.get("access_token")
         if not token:
-            raise WebError("unauthorized", "the registry gives no anonymous token", 401)
+            raise WebError("unauthorized", "the registry gives no token", 401)
         return token
 
 

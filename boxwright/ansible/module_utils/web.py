@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 CHUNK = 64 * 1024
 
@@ -54,13 +54,25 @@ class Answer(NamedTuple):
 class Reader:
     """Reads URLs. timeout: seconds for each wait; deadline: seconds for all its requests together.
 
-    proxy: URL for http and https, "" for what the environment says.
+    proxy: URL for http and https, "" for what the environment says; direct: hosts that are reached without
+    it, and domains that begin with a dot. authorities: PEM texts that are trusted beside the system's.
     """
 
-    def __init__(self, timeout: float = 10, deadline: float = 40, proxy: str = "") -> None:
+    def __init__(
+        self,
+        timeout: float = 10,
+        deadline: float = 40,
+        proxy: str = "",
+        direct: Sequence[str] = (),
+        authorities: Sequence[str] = (),
+    ) -> None:
         self.timeout = timeout
         self._until = time.monotonic() + deadline
         handlers: List[Any] = [_Redirects()]
+        if authorities:
+            handlers.append(urllib.request.HTTPSHandler(context=_trusting(authorities)))
+        self._direct, straight = tuple(direct), urllib.request.ProxyHandler({})
+        self._straight = urllib.request.build_opener(*handlers, straight)
         if proxy:
             handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
         self._opener = urllib.request.build_opener(*handlers)
@@ -81,7 +93,8 @@ class Reader:
             request = urllib.request.Request(url, headers=dict(headers or {}, **{"User-Agent": "boxwright"}))
             if secret:
                 request.add_unredirected_header("Authorization", secret)
-            with self._opener.open(request, timeout=min(self.timeout, left)) as stream:
+            opener = self._straight if _is_direct(url, self._direct) else self._opener
+            with opener.open(request, timeout=min(self.timeout, left)) as stream:
                 return Answer(stream.status, _lower(stream.headers), self._body(stream, limit, url))
         except urllib.error.HTTPError as error:
             with error:
@@ -128,6 +141,25 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     # Unknown to Python before 3.11.
     http_error_308 = urllib.request.HTTPRedirectHandler.http_error_302
+
+
+def _trusting(authorities: Sequence[str]) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for text in authorities:
+        try:
+            context.load_verify_locations(cadata=text)
+        except (ssl.SSLError, ValueError):
+            # What Docker cannot use either; the certificate that it was to vouch for is then told.
+            continue
+    return context
+
+
+def _is_direct(url: str, direct: Sequence[str]) -> bool:
+    host = urllib.parse.urlsplit(url).hostname or ""
+    return any(
+        host == one.lower().lstrip(".") or host.endswith("." + one.lower().lstrip(".")) or one == "*"
+        for one in direct
+    )
 
 
 def _lower(headers: Any) -> Dict[str, str]:

@@ -8,15 +8,17 @@ import os
 import re
 import shutil
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import docker_daemon, systemctl
+from ansible.module_utils import docker_daemon, docker_unit, shared_file, systemctl
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, write
 from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, merge, parse
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.docker_daemon import DaemonError
-from ansible.module_utils.docker_settings import drop_in_text, due, ours, overlay
+from ansible.module_utils.docker_proxy import Proxy, variables_text
+from ansible.module_utils.docker_settings import due, ours, overlay
+from ansible.module_utils.shared_file import SharedFileError
 
 DOCUMENTATION = r"""
 module: docker_daemon_config
@@ -25,16 +27,16 @@ description:
   - Merges settings into daemon.json (or the file that the unit names), keeping other keys and their order;
     what it set
     earlier and is declared no more goes back to what stood there before.
-  - A file that is not valid JSON is left alone and reported. The new one is tried by the daemon itself before
-    it is put
-    in place; if the daemon does not start with it, the old file comes back.
+  - A file that is not valid JSON is left alone and reported. The new one is held against the unit's command
+    line and tried by the daemon itself before it is put in place; if the daemon does not start with it, the
+    old file comes back.
   - The daemon is told to reload where that suffices and restarted where it must be, only after a change.
 options:
   config: {type: dict, default: {}, description: "Further settings, as in daemon.json; they win over ours."}
   state: {type: str, choices: [present, absent], default: present, description: "absent takes only ours out."}
   receipt: {type: path, required: true, description: "Where to keep what in the file is ours."}
   proxy:
-    description: "Proxy for fetching images; the daemon's own environment is left alone without."
+    description: "Proxy for fetching images, kept beside the receipt; without, the daemon's own stays."
     type: str
   no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   announce:
@@ -51,14 +53,15 @@ announced: {type: list, description: "Running containers that a due restart stop
 backup: {type: str, description: "Copy of the file as it was."}
 """
 
-#: Beside the unit files of the system; a test has its own.
-DROP_IN = "/etc/systemd/system/docker.service.d/boxwright-proxy.conf"
 #: There while a restart is due: a run that ends between the new file and the restart leaves it to the next
 #: one.
 #: It lies where a reboot, which is a restart too, takes it away.
 PENDING = "/run/boxwright-docker-restart-due"
 HOOK = "/usr/bin/nvidia-container-runtime-hook"
-_CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
+#: What the names of our engines' containers begin with.
+ENGINES = "boxwright-"
+PROXY_FILE = "docker-proxy.env"
+_CREDENTIALS = re.compile(r"(://)[^/\s\"]+@")
 
 
 class Daemon:
@@ -67,13 +70,10 @@ class Daemon:
     def __init__(self, params: Dict[str, Any]) -> None:
         self.params = params
         self.version = docker_daemon.installed()
-        self.options = docker_daemon.unit_options()
-        # A symbolic link stays one: what it points to is the file.
-        self.path = os.path.realpath(docker_daemon.config_path(self.options))
-        self.text = read(self.path)
+        self.unit = docker_unit.look()
+        self.path, self.text = shared_file.look(self.unit.config_path)
         self.before = parse(self.text, self.path)
-        kept = read(params["receipt"])
-        self.receipt = Receipt.from_json(json.loads(kept)) if kept else Receipt([], [])
+        self.receipt = Receipt.load(read(params["receipt"]), params["receipt"])
         # The whole file is ours where there was none before.
         made = [*self.receipt.made, ()] if self.text is None and not self.receipt.made else self.receipt.made
         wanted: Dict[str, Any] = {}
@@ -82,7 +82,8 @@ class Daemon:
             wanted = overlay(ours(self.version, clean), params["config"])
         self.after, self.new_receipt = merge(self.before, wanted, self.receipt._replace(made=made))
         self.deleted = not self.after and self.text is not None and () in made
-        self.drop_in = drop_in_text(params["proxy"], params["no_proxy"]) if wanted else None
+        variables = variables_text(params["proxy"], params["no_proxy"]) if wanted else None
+        self.proxy = Proxy(variables, os.path.join(os.path.dirname(params["receipt"]), PROXY_FILE))
         self.backup: Optional[str] = None
 
     @property
@@ -93,7 +94,19 @@ class Daemon:
     @property
     def changed(self) -> bool:
         """Whether anything is not as declared."""
-        return bool(self.rewritten or self.new_receipt != self.receipt or self.drop_in != read(DROP_IN))
+        return bool(self.rewritten or self.new_receipt != self.receipt or self.proxy.changed)
+
+    def clashes(self) -> str:
+        """What the unit's command line sets too, for a message; Docker would not start (again) with both."""
+        found = self.unit.clashes(self.after)
+        if not found:
+            return ""
+        declared = sorted({clash.key for clash in found} & set(self.params["config"]))
+        where = "; %s from container_runtime_daemon_config" % ", ".join(declared) if declared else ""
+        return (
+            "%s would hold %s. Docker starts with one of the two only, so nothing was changed: take one out%s"
+            % (self.path, "; ".join(str(clash) for clash in found), where)
+        )
 
     def apply_by(self) -> str:
         """What is due: none, start, reload or restart."""
@@ -102,7 +115,7 @@ class Daemon:
         state = systemctl.show(docker_daemon.UNIT)
         if not state.running:
             return "start"
-        if self.drop_in != read(DROP_IN) or os.path.exists(PENDING) or self._hook_unknown(state.began):
+        if self.proxy.changed or os.path.exists(PENDING) or self._hook_unknown(state.began):
             return "restart"
         by: str = due(self.before, self.after)
         return by
@@ -119,7 +132,7 @@ class Daemon:
             trial = self.path + ".boxwright-trial"
             write(trial, dump(self.after, self.text), 0o600)
             try:
-                docker_daemon.check(self.version, trial, self.options, self.after)
+                docker_daemon.check(self.version, trial, self.unit, self.after)
             except DaemonError as error:
                 raise DaemonError(
                     "Docker does not accept the settings, %s was left as it is: %s"
@@ -127,9 +140,18 @@ class Daemon:
                 ) from error
             finally:
                 os.unlink(trial)
+        due_before = os.path.exists(PENDING)
         if by in ("restart", "start"):
             write(PENDING, "")
-        self._write()
+        try:
+            self._write()
+        except OSError as error:
+            if os.path.exists(PENDING) and not due_before:
+                os.unlink(PENDING)
+            raise DaemonError(
+                "%s cannot be written: %s; it was left as it is"
+                % (error.filename or self.path, shared_file.reason(error))
+            ) from error
         try:
             self._effect(by)
         except DaemonError as error:
@@ -153,13 +175,7 @@ class Daemon:
                 write(self.path, dump(self.after, self.text), status.st_mode & 0o7777 if status else 0o644)
             if status and not self.deleted:
                 os.chown(self.path, status.st_uid, status.st_gid)
-        if self.drop_in != read(DROP_IN):
-            if self.drop_in is None:
-                os.unlink(DROP_IN)
-            else:
-                # A proxy's address may hold a password.
-                write(DROP_IN, self.drop_in, 0o600)
-            systemctl.call("daemon-reload")
+        self.proxy.apply()
 
     def _effect(self, by: str) -> None:
         try:
@@ -205,6 +221,17 @@ def diff(daemon: Daemon) -> Dict[str, str]:
     }
 
 
+def stopped(docker: Docker) -> List[str]:
+    """Running containers that a restart of the daemon stops.
+
+    With live-restore they run on, but for our engines: their units require the daemon's and stop with it.
+    """
+    running = sorted(docker.running())
+    if docker.info().get("LiveRestoreEnabled"):
+        return [name for name in running if name.startswith(ENGINES)]
+    return running
+
+
 def summary(info: Dict[str, Any]) -> Dict[str, Any]:
     """What a role checks, of `docker info`."""
     return {
@@ -235,12 +262,15 @@ def main() -> None:
             module.fail_json(msg="Docker is not installed: the role's install step brings it")
         by = daemon.apply_by()
         changed = daemon.changed or by != "none"
-        running = sorted(Docker().running()) if by == "restart" else []
+        clashes = daemon.clashes() if daemon.version else ""
+        if clashes and params["state"] == "present":
+            module.fail_json(msg=clashes)
+        running = stopped(Docker()) if by == "restart" else []
         told = bool(params["announce"] and running)
         if changed and not module.check_mode and not told:
             daemon.apply(by)
         info = docker_daemon.wait(10) if daemon.version and (by == "none" or not module.check_mode) else {}
-    except (ConfigError, DaemonError, DockerError, systemctl.UnitError) as error:
+    except (ConfigError, DaemonError, DockerError, SharedFileError, systemctl.UnitError) as error:
         module.fail_json(msg=_CREDENTIALS.sub(r"\1***@", str(error)))
     module.exit_json(
         changed=changed,

@@ -8,13 +8,13 @@ import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import host_reading, kernel_module, nvidia_smi
+from ansible.module_utils import docker_traces, host_reading, kernel_module, nvidia_smi, registry_logins
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.hub_lookup import Hub
-from ansible.module_utils.registry_lookup import Registry, cuda_env
+from ansible.module_utils.registry_lookup import Registry, cuda_env, host_of
 from ansible.module_utils.web import Reader
 
 DOCUMENTATION = r"""
@@ -41,7 +41,18 @@ options:
   endpoint: {type: str, default: "https://huggingface.co", description: "The model hub."}
   token: {type: str, default: "", description: "The hub's token."}
   insecure_registries: {type: list, elements: str, default: [], description: "Registries read in plain HTTP."}
+  registries:
+    description: "Registries with a login or an authority of their own."
+    type: list
+    elements: dict
+    default: []
+    options:
+      host: {type: str, required: true, description: "As in the names of its images."}
+      username: {type: str, default: "", description: "Name of the login."}
+      password: {type: str, default: "", description: "Its password."}
+      ca: {type: str, default: "", description: "Certificate of its authority, as PEM text."}
   proxy: {type: str, default: "", description: "Proxy for http and https."}
+  no_proxy: {type: list, elements: str, default: [], description: "Registries that are reached without it."}
 author: [Boxwright maintainers]
 """
 EXAMPLES = r"""
@@ -185,7 +196,7 @@ def lookups(
     """What hub and registries say of the models and images that the host does not have already."""
     reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
     hub = Hub(parameters["endpoint"], parameters["token"], reader)
-    registry = Registry(reader, parameters["insecure_registries"], os.uname().machine)
+    registry = _registry(parameters)
     whole = [
         model
         for model in have
@@ -205,12 +216,34 @@ def lookups(
         return {"hub": [one.result() for one in asked], "registry": [one.result() for one in seen]}
 
 
+def _registry(parameters: Dict[str, Any]) -> Registry:
+    """Asks registries as Docker will: with the declared logins and authorities, else those that it has."""
+    declared = {one["host"]: one for one in parameters["registries"]}
+    hosts = {host_of(image) for image in parameters["images"]}
+    known = [text for host in hosts for text in registry_logins.authorities(host)]
+    trusted = [*known, *(one["ca"] for one in declared.values() if one.get("ca"))]
+    reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"], parameters["no_proxy"], trusted)
+
+    def basic(host: str) -> Optional[str]:
+        one = declared.get(host)
+        if one and one.get("username"):
+            return str(registry_logins.Login(host, one["username"], one.get("password") or "").basic)
+        try:
+            login = registry_logins.find(host)
+        except registry_logins.LoginError:
+            return None  # what is wrong with root's file, the role says that needs it
+        return login.basic if login else None
+
+    return Registry(reader, parameters["insecure_registries"], os.uname().machine, basic)
+
+
 def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
     """The whole raw answer."""
     with ThreadPoolExecutor(max_workers=6) as pool:
         running = {name: pool.submit(said, argv) for name, argv in COMMANDS.items()}
         cards, local = pool.submit(query_cards), pool.submit(images, parameters["images"])
         have = pool.submit(on_disk, parameters)
+        traces = pool.submit(docker_traces.look, parameters["docker_root"])
         web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
         commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
         found = {
@@ -234,6 +267,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         found,
         format=FORMAT,
         commands=commands,
+        docker_traces=traces.result(),
         files=dict(files, **{"daemon-json": host_reading.masked(files["daemon-json"] or "")}),
         uname={"release": uname.release, "machine": uname.machine},
         cpus=os.cpu_count() or 0,
@@ -250,6 +284,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         releases=host_reading.releases(os.path.join(parameters["root_dir"], "releases")),
         tuning=host_reading.text(os.path.join(parameters["config_dir"], "gpu-tuning.json")),
         kept=host_reading.kept(parameters["config_dir"]),
+        registries=registry_logins.kept(parameters["config_dir"]),
         cdi_driver=host_reading.cdi_driver(CDI_SPEC),
     )
 
@@ -263,6 +298,12 @@ def _data_root(info: Dict[str, Any]) -> str:
 
 def main() -> None:
     """The module."""
+    registry = {
+        "host": {"type": "str", "required": True},
+        "username": {"type": "str", "default": ""},
+        "password": {"type": "str", "default": "", "no_log": True},
+        "ca": {"type": "str", "default": ""},
+    }
     model = {"repo": {"type": "str"}, "revision": {"type": "str"}, "path": {"type": "path"}}
     module = AnsibleModule(
         supports_check_mode=True,
@@ -275,7 +316,9 @@ def main() -> None:
             "endpoint": {"type": "str", "default": "https://huggingface.co"},
             "token": {"type": "str", "default": "", "no_log": True},
             "insecure_registries": {"type": "list", "elements": "str", "default": []},
+            "registries": {"type": "list", "elements": "dict", "default": [], "options": registry},
             "proxy": {"type": "str", "default": ""},
+            "no_proxy": {"type": "list", "elements": "str", "default": []},
         },
     )
     module.exit_json(changed=False, raw=read(module.params))

@@ -28,9 +28,27 @@ DOCKER_SOURCE = (
     "https://download.docker.com/linux",
     "package source of Docker",
 )
+#: Settings that a running daemon takes over without a restart, as docker_daemon.RELOADABLE has them.
+RELOADABLE = frozenset(
+    (
+        "authorization-plugins",
+        "debug",
+        "default-runtime",
+        "insecure-registries",
+        "labels",
+        "live-restore",
+        "max-concurrent-downloads",
+        "max-concurrent-uploads",
+        "registry-mirrors",
+        "runtimes",
+        "shutdown-timeout",
+    )
+)
+#: Docker Hub, by the name under which its logins are kept.
+HUB_KEY = "https://index.docker.io/v1/"
 #: The release from which on Docker gives containers devices by CDI.
 CDI_SINCE = 25
-_CREDENTIALS = re.compile(r"(://)[^/@\s\"]+@")
+_CREDENTIALS = re.compile(r"(://)[^/\s\"]+@")
 _MISSING: Any = object()
 
 
@@ -55,6 +73,8 @@ def changes(host: Host) -> Iterator[Change]:
         if not docker.running:
             yield Change(ROLE, "Docker Engine", "stopped", "running")
         yield from _settings(host)
+    yield from _registries(host)
+    if docker.version is not None:
         yield from _cards(host)
 
 
@@ -82,8 +102,8 @@ def _serves(host: Host) -> bool:
 def _settings(host: Host) -> Iterator[Change]:
     """Settings of the daemon that are not as declared, and those of ours that are declared no more."""
     docker = host.facts.docker
-    found, declared = _object(docker.daemon_config), host.box.settings.get("container_runtime_daemon_config")
-    wanted = {**_own(docker, found), **dict(_leaves(declared if isinstance(declared, Mapping) else {}))}
+    found = _object(docker.daemon_config)
+    wanted = {**_own(docker, found), **dict(_leaves(declared_settings(host.box.settings)))}
     here = dict(_leaves(found))
     for key, value in sorted(wanted.items()):
         has = here.get(key, _MISSING)
@@ -97,8 +117,44 @@ def _settings(host: Host) -> Iterator[Change]:
         yield Change(ROLE, "Docker's proxy", host.facts.kept.docker_proxy, proxy, interrupts=_serves(host))
 
 
+def _registries(host: Host) -> Iterator[Change]:
+    """Registries with a login or an authority; whether a password is another one now, a plan cannot know."""
+    declared = host.box.settings.get("container_runtime_registries")
+    wanted: dict[str, str] = {}
+    for one in declared if isinstance(declared, (list, tuple)) else ():
+        name = str(one.get("host"))
+        key = HUB_KEY if name in ("docker.io", "index.docker.io") else name
+        user = str(one.get("username") or "")
+        if user or one.get("ca"):
+            wanted[key] = f"logged in as {user}" if user else "trusted by its authority"
+    for key in sorted({*wanted, *host.facts.kept.registries}):
+        if (key in wanted) is not (key in host.facts.kept.registries):
+            yield Change(ROLE, f"registry {key}", None if key in wanted else "known", wanted.get(key))
+
+
+def declared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the box's variables want in daemon.json, beside what the role needs itself."""
+    given = settings.get("container_runtime_daemon_config")
+    wanted = dict(given) if isinstance(given, Mapping) else {}
+    registries = settings.get("container_runtime_registries")
+    insecure = [
+        str(one.get("host"))
+        for one in (registries if isinstance(registries, (list, tuple)) else ())
+        if isinstance(one, Mapping) and one.get("insecure") is True
+    ]
+    if insecure:
+        before = wanted.get("insecure-registries")
+        wanted["insecure-registries"] = list(
+            dict.fromkeys([*(before if isinstance(before, (list, tuple)) else ()), *insecure])
+        )
+    if isinstance(settings.get("container_runtime_live_restore"), bool):
+        wanted["live-restore"] = settings["container_runtime_live_restore"]
+    return wanted
+
+
 def _setting(host: Host, key: str, was: str | None, to: str | None) -> Change:
-    return Change(ROLE, f"Docker's {key}", was, to, interrupts=_serves(host))
+    restart = key.partition(".")[0] not in RELOADABLE
+    return Change(ROLE, f"Docker's {key}", was, to, interrupts=restart and _serves(host))
 
 
 def _knows_cdi(docker: Docker) -> bool:

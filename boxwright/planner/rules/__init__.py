@@ -22,6 +22,7 @@ from boxwright.planner.rules import (  # noqa: F401  # importing them registers 
     options,
     parallelism,
     quantize,
+    runtime,
     sglang,
     speculation,
     tuning,

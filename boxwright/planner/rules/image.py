@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from boxwright.catalog import reading
 from boxwright.engines.engine import ENGINES
 from boxwright.planner.case import Case
@@ -71,14 +74,72 @@ def not_found(case: Case) -> Note | None:
     )
 
 
+def _registry(case: Case) -> Mapping[str, Any] | None:
+    """The declaration of the image's registry, None where it is not among them."""
+    first, slash, _ = case.deployment.image.partition("/")
+    host = first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
+    declared = case.host.box.settings.get("container_runtime_registries")
+    for one in declared if isinstance(declared, (list, tuple)) else ():
+        if isinstance(one, Mapping) and one.get("host") == host:
+            return one
+    return None
+
+
+def _refusal(case: Case) -> str | None:
+    """Why the declared registry will not give the image: unauthorized or tls; None where it may."""
+    seen, declared = case.image_facts, _registry(case)
+    if seen is None or seen.present or declared is None:
+        return None
+    if seen.error in ("unauthorized", "forbidden") and declared.get("username"):
+        return "unauthorized"
+    return "tls" if seen.error == "tls" and not declared.get("insecure") else None
+
+
+@gate("registry-refuses-login", source="https://docs.docker.com/reference/cli/docker/login/")
+def refuses_login(case: Case) -> Note | None:
+    """The registry was asked with the declared login and does not give the image to it.
+
+    Docker would be refused the same way, after everything else was done.
+    """
+    declared, seen = _registry(case), case.image_facts
+    if _refusal(case) != "unauthorized" or declared is None or seen is None:
+        return None
+    return note(
+        f"{shown(declared.get('host'))} does not give {case.deployment.image} to "
+        f"{shown(declared.get('username'))}: {seen.detail}",
+        "correct username and password of container_runtime_registries",
+        "see that this account may read the repository",
+        at="image",
+    )
+
+
+@gate("registry-not-trusted", source="https://docs.docker.com/engine/security/certificates/")
+def not_trusted(case: Case) -> Note | None:
+    """The certificate of a declared registry is signed by nobody that the host trusts, or is out of date.
+
+    Docker takes the system's authorities, and those below /etc/docker/certs.d for one registry each.
+    """
+    declared, seen = _registry(case), case.image_facts
+    if _refusal(case) != "tls" or declared is None or seen is None:
+        return None
+    return note(
+        f"the certificate of {shown(declared.get('host'))} is not trusted: {seen.detail}",
+        "ca of container_runtime_registries: the PEM text of the authority that signed it",
+        "see that the host's clock is right",
+        at="image",
+    )
+
+
 @advice("image-not-seen", source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md")
 def not_seen(case: Case) -> Note | None:
     """The registry did not answer the host directly; the engine may still pull, by a mirror or a login."""
     seen = case.image_facts
-    if seen is None or seen.present or seen.error in (None, "not-found"):
+    if seen is None or seen.present or seen.error in (None, "not-found") or _refusal(case):
         return None
+    login = seen.error in ("unauthorized", "forbidden") and _registry(case) is None
     return note(
         f"whether {case.deployment.image} can be pulled is not known: {seen.detail}",
+        *(["container_runtime_registries: a login, where the registry asks for one"] if login else []),
         "see that the host's Docker reaches the registry",
         at="image",
     )

@@ -1,6 +1,7 @@
 """What a lab remembers, and how commands keep out of each other's way."""
 
 import shutil
+import socket
 import threading
 import time
 from pathlib import Path
@@ -100,10 +101,19 @@ def test_ports_are_free_different_and_kept():
     state = State()
     depot.choose_ports(state)
     first = dict(state.ports)
-    assert set(first) == {"www", "hub", "registry"}
-    assert len(set(first.values())) == 3
+    assert set(first) == {"www", "hub", "registry", "registry-private"}
+    assert len(set(first.values())) == 4
     depot.choose_ports(state)
     assert state.ports == first
+
+
+def test_a_depot_that_runs_keeps_its_ports_and_a_new_service_gets_one():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        state = State(ports={"www": taken.getsockname()[1], "hub": 1, "registry": 2})
+        depot.choose_ports(state, running=True)
+        assert state.ports["www"] == taken.getsockname()[1]
+    assert state.ports["registry-private"] > 1023
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ HOSTS = {
     "no daemon.json": (
         {"docker/daemon_config": None},
         ["Docker's features.cdi none -> true, service stops for it",
-         "Docker's insecure-registries none -> [\"a:5000\"], service stops for it",
+         "Docker's insecure-registries none -> [\"a:5000\"]",
          "Docker's log-driver none -> local, service stops for it",
-         "Docker's runtimes.nvidia.path none -> nvidia-container-runtime, service stops for it"]),
+         "Docker's runtimes.nvidia.path none -> nvidia-container-runtime"]),
     "a setting that was ours": (
         {"kept/daemon_keys": ["log-driver", "debug"], "docker/daemon_config": json.dumps({
             "features": {"cdi": True}, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}},
