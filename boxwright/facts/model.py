@@ -175,7 +175,8 @@ class Docker:
     """Docker Engine and the NVIDIA container toolkit. version: None where it does not answer (problem).
 
     package: that brought it. packages: name -> version, of all that belong to it. images, containers: how
-    many it has, None while it does not answer. filled: declared data roots that a daemon has used before.
+    many it has, None while it does not answer. live_restore: they run on while it restarts. filled: declared
+    data roots that a daemon has used before.
     """
 
     version: str | None = None
@@ -195,6 +196,8 @@ class Docker:
     swarm: bool = False
     images: int | None = None
     containers: int | None = None
+    containers_running: int | None = None
+    live_restore: bool = False
     filled: tuple[str, ...] = ()
 
 

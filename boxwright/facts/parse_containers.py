@@ -58,6 +58,8 @@ def docker(data: Raw) -> Docker:
         swarm=isinstance(swarm, Mapping) and swarm.get("LocalNodeState") in ("active", "pending", "locked"),
         images=_count(info.get("Images")),
         containers=_count(info.get("Containers")),
+        containers_running=_count(info.get("ContainersRunning")),
+        live_restore=info.get("LiveRestoreEnabled") is True,
         filled=tuple(str(one) for one in filled) if isinstance(filled, (list, tuple)) else (),
         problem=None if info or said.rc in (-1, 127) else (said.text or asked.text)[:300] or None,
     )

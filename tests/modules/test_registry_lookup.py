@@ -99,3 +99,35 @@ def test_references(text, parts):
 @pytest.mark.parametrize("text", ["", ":", "@", "a b", "http://x", "host:port/x", "é", "\n"])
 def test_odd_references_are_no_exception(text):
     assert Registry(Reader(timeout=1, deadline=2), [], "x86_64").image(text)["error"]
+
+
+@pytest.mark.parametrize(
+    ("login", "error"),
+    [("bWU6cGFzcw==", None), ("d3Jvbmc6b25l", "unauthorized"), (None, "unauthorized")],
+)
+def test_a_registry_with_a_login(login, error):
+    images = registry(MANIFEST)
+
+    def handle(request):
+        if request.headers.get("Authorization") != "Basic bWU6cGFzcw==":
+            return web.answer(request, status=401, WWW_Authenticate='Basic realm="lab"')
+        return images(request)
+
+    with web.serving(handle) as url:
+        host = url.removeprefix("http://")
+        found = Registry(Reader(timeout=3), [host], "x86_64", lambda asked: login if asked == host else "x")
+        assert found.image(f"{host}/org/name:v1").get("error") == error
+
+
+def test_a_host_without_the_proxy(monkeypatch):
+    seen = []
+
+    def handle(request):
+        seen.append(request.path)
+        return web.answer(request, b"{}")
+
+    with web.serving(handle) as proxy, web.serving(handle) as here:
+        reader = Reader(timeout=3, proxy=proxy, direct=["127.0.0.1"])
+        reader.get(here + "/direct")
+        Reader(timeout=3, proxy=proxy, direct=[".example.org"]).get(here + "/by-proxy")
+    assert seen == ["/direct", here + "/by-proxy"]

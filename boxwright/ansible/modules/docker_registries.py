@@ -14,6 +14,7 @@ from ansible.module_utils.command import read, write
 from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, parse
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.pull_problem import login_problem
+from ansible.module_utils.registry_access import ARGUMENT
 from ansible.module_utils.registry_logins import Login, LoginError
 from ansible.module_utils.shared_file import SharedFileError
 
@@ -134,18 +135,7 @@ def main() -> None:
     """Look, trust, log in, keep."""
     module = AnsibleModule(
         argument_spec={
-            "registries": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "host": {"type": "str", "required": True},
-                    "username": {"type": "str", "default": ""},
-                    "password": {"type": "str", "default": "", "no_log": True},
-                    "ca": {"type": "str", "default": ""},
-                    "insecure": {"type": "bool", "default": False},
-                },
-            },
+            "registries": ARGUMENT,
             "receipt": {"type": "path", "required": True},
         },
         supports_check_mode=True,

@@ -8,13 +8,20 @@ import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
-from ansible.module_utils import docker_traces, host_reading, kernel_module, nvidia_smi, registry_logins
+from ansible.module_utils import (
+    docker_traces,
+    host_reading,
+    kernel_module,
+    nvidia_smi,
+    registry_access,
+    registry_logins,
+)
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.hub_lookup import Hub
-from ansible.module_utils.registry_lookup import Registry, cuda_env, host_of
+from ansible.module_utils.registry_lookup import cuda_env
 from ansible.module_utils.web import Reader
 
 DOCUMENTATION = r"""
@@ -196,7 +203,7 @@ def lookups(
     """What hub and registries say of the models and images that the host does not have already."""
     reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
     hub = Hub(parameters["endpoint"], parameters["token"], reader)
-    registry = _registry(parameters)
+    registry = registry_access.ask_as_docker(parameters, LOOKUP_TIMEOUT, LOOKUP_DEADLINE)
     whole = [
         model
         for model in have
@@ -214,27 +221,6 @@ def lookups(
         asked = [pool.submit(hub.model, model["repo"], model.get("revision")) for model in models]
         seen = [pool.submit(registry.image, reference) for reference in missing]
         return {"hub": [one.result() for one in asked], "registry": [one.result() for one in seen]}
-
-
-def _registry(parameters: Dict[str, Any]) -> Registry:
-    """Asks registries as Docker will: with the declared logins and authorities, else those that it has."""
-    declared = {one["host"]: one for one in parameters["registries"]}
-    hosts = {host_of(image) for image in parameters["images"]}
-    known = [text for host in hosts for text in registry_logins.authorities(host)]
-    trusted = [*known, *(one["ca"] for one in declared.values() if one.get("ca"))]
-    reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"], parameters["no_proxy"], trusted)
-
-    def basic(host: str) -> Optional[str]:
-        one = declared.get(host)
-        if one and one.get("username"):
-            return str(registry_logins.Login(host, one["username"], one.get("password") or "").basic)
-        try:
-            login = registry_logins.find(host)
-        except registry_logins.LoginError:
-            return None  # what is wrong with root's file, the role says that needs it
-        return login.basic if login else None
-
-    return Registry(reader, parameters["insecure_registries"], os.uname().machine, basic)
 
 
 def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
@@ -298,12 +284,6 @@ def _data_root(info: Dict[str, Any]) -> str:
 
 def main() -> None:
     """The module."""
-    registry = {
-        "host": {"type": "str", "required": True},
-        "username": {"type": "str", "default": ""},
-        "password": {"type": "str", "default": "", "no_log": True},
-        "ca": {"type": "str", "default": ""},
-    }
     model = {"repo": {"type": "str"}, "revision": {"type": "str"}, "path": {"type": "path"}}
     module = AnsibleModule(
         supports_check_mode=True,
@@ -316,7 +296,7 @@ def main() -> None:
             "endpoint": {"type": "str", "default": "https://huggingface.co"},
             "token": {"type": "str", "default": "", "no_log": True},
             "insecure_registries": {"type": "list", "elements": "str", "default": []},
-            "registries": {"type": "list", "elements": "dict", "default": [], "options": registry},
+            "registries": registry_access.ARGUMENT,
             "proxy": {"type": "str", "default": ""},
             "no_proxy": {"type": "list", "elements": "str", "default": []},
         },

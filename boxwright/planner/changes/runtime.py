@@ -84,7 +84,9 @@ def _versions(host: Host, *, vendor: bool) -> Iterator[Change]:
     wanted = str(settings.get("container_runtime_version") or "")
     if docker.version is None:
         yield Change(ROLE, "Docker Engine", None, wanted or f"the newest {engine}")
-    elif wanted and not fnmatch.fnmatchcase(docker.packages.get(docker.package or "", ""), wanted):
+    elif wanted and not fnmatch.fnmatchcase(
+        docker.packages.get(docker.package or "", ""), engine_glob(wanted, vendor=vendor)
+    ):
         yield Change(ROLE, "Docker Engine", docker.version, wanted, interrupts=_serves(host))
     toolkit = str(settings.get("container_runtime_toolkit_version") or "")
     found = docker.packages.get("nvidia-container-toolkit") or docker.toolkit_version
@@ -93,6 +95,12 @@ def _versions(host: Host, *, vendor: bool) -> Iterator[Change]:
         yield Change(ROLE, "NVIDIA container toolkit", None, toolkit or "the newest")
     elif toolkit and not fnmatch.fnmatchcase(found, glob):
         yield Change(ROLE, "NVIDIA container toolkit", found, toolkit)
+
+
+def engine_glob(wanted: str, *, vendor: bool) -> str:
+    """A version as people write it as a glob of package versions, as the role's vars have it."""
+    glob = wanted if "-" in wanted or wanted.endswith("*") else f"{wanted}[+-]*"
+    return f"[0-9]:{glob}" if vendor and ":" not in wanted else glob
 
 
 def _serves(host: Host) -> bool:
@@ -114,7 +122,7 @@ def _settings(host: Host) -> Iterator[Change]:
             yield _setting(host, key, _shown(here[key]), None)
     proxy = _masked(host.box.proxy) if host.box.proxy else None
     if proxy != host.facts.kept.docker_proxy:
-        yield Change(ROLE, "Docker's proxy", host.facts.kept.docker_proxy, proxy, interrupts=_serves(host))
+        yield _restart(host, "Docker's proxy", host.facts.kept.docker_proxy, proxy)
 
 
 def _registries(host: Host) -> Iterator[Change]:
@@ -153,8 +161,16 @@ def declared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _setting(host: Host, key: str, was: str | None, to: str | None) -> Change:
-    restart = key.partition(".")[0] not in RELOADABLE
-    return Change(ROLE, f"Docker's {key}", was, to, interrupts=restart and _serves(host))
+    return _restart(host, f"Docker's {key}", was, to, needed=key.partition(".")[0] not in RELOADABLE)
+
+
+def _restart(host: Host, subject: str, was: str | None, to: str | None, *, needed: bool = True) -> Change:
+    """A change for which Docker restarts where that is needed: its containers stop for that."""
+    docker = host.facts.docker
+    others = 0 if docker.live_restore else docker.containers_running or 0
+    count = f"{others} running container{'s stop' if others != 1 else ' stops'}"
+    note = f"Docker restarts: {count}" if needed and others else ""
+    return Change(ROLE, subject, was, to, interrupts=needed and _serves(host), note=note)
 
 
 def _knows_cdi(docker: Docker) -> bool:

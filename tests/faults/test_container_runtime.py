@@ -1,0 +1,296 @@
+"""Docker on a host as people leave it: each fault is named, changes nothing, and the next run converges."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from boxwright.lab import realm
+from boxwright.lab.store.layers import Layer
+from boxwright.lab.store.registry import Registry, manifest
+
+pytestmark = pytest.mark.lab
+
+HOST = "runtime1"
+ROOT = Path(__file__).resolve().parents[2]
+STATE = ROOT / ".lab"
+PRIVATE = "depot.boxwright.lab:5443"
+IMAGE = f"{PRIVATE}/lab/nothing:1"
+THEIRS = {"log-opts": {"max-size": "7m"}, "labels": ["owner=somebody"]}
+CONFIG, DROP_IN = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service.d/somebody.conf"
+LOG = {"host": PRIVATE, "username": realm.USER, "password": realm.PASSWORD}
+
+
+class Box:
+    """The host, and the roles run on it as a playbook of a person's own would."""
+
+    def __init__(self, host, folder):
+        self.host, self.folder = host, folder
+        self.do = host.do
+
+    def run(self, *roles, tasks="main", words=(), **variables):
+        steps = [{"ansible.builtin.include_role": {"name": role}} for role in roles]
+        if tasks != "main":
+            steps[-1]["ansible.builtin.include_role"]["tasks_from"] = tasks
+        return self.play(steps, *words, **variables)
+
+    def play(self, steps, *words, **variables):
+        book = self.folder / "play.yml"
+        play = {"hosts": HOST, "become": True, "gather_facts": False, "tasks": steps}
+        book.write_text(yaml.safe_dump([play]))
+        inventory = self.folder / "hosts.yml"
+        inventory.write_text(yaml.safe_dump({"lab": {"hosts": {HOST: {"box_deployments": [], **variables}}}}))
+        program, lab = Path(sys.executable).with_name("ansible-playbook"), ROOT / "inventory" / "lab"
+        done = subprocess.run(
+            [program, "-i", lab, "-i", inventory, book, *words],
+            cwd=ROOT,
+            env={**os.environ, "BOXWRIGHT_ROOT": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+            stdin=subprocess.DEVNULL,
+        )
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+    def converge(self, **variables):
+        status, output = self.run("preflight", "container_runtime", **variables)
+        assert status == 0, output
+        return output
+
+    def refused(self, *said, **variables):
+        """A run that fails with these words and leaves everything as it was; its output."""
+        before = self.state()
+        status, output = self.run("preflight", "container_runtime", **variables)
+        assert status != 0, output
+        assert "Traceback" not in output
+        for text in said:
+            assert text in output, output[-4000:]
+        assert self.state() == before
+        return output
+
+    def state(self):
+        """What a run might have changed; the daemon's own start among it."""
+        started = self.do("systemctl", "show", "--property", "InvocationID", "docker.service", check=False)
+        return {**self.host.fingerprint(), "docker": started}
+
+    def put(self, path, text):
+        self.do("mkdir", "-p", str(Path(path).parent))
+        subprocess.run(
+            ["docker", "exec", "-i", self.host.container, "tee", path],
+            input=text.encode(), check=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+
+    def config(self):
+        return json.loads(self.do("cat", CONFIG))
+
+
+@pytest.fixture(scope="module")
+def box(simulated, tmp_path_factory):
+    """A bare host."""
+    done = subprocess.run(
+        [sys.executable, "-m", "boxwright.lab", "up", HOST], cwd=ROOT, capture_output=True, text=True,
+        check=False, timeout=900,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    yield Box(simulated(HOST), tmp_path_factory.mktemp("runtime"))
+    subprocess.run([sys.executable, "-m", "boxwright.lab", "down", HOST], cwd=ROOT, check=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def provisioned(box):
+    """The host with driver and Docker, beside settings of somebody's; a container of theirs runs."""
+    box.put(CONFIG, "\ufeff" + json.dumps(THEIRS, indent=2))
+    status, output = box.run("preflight", "nvidia_driver", "container_runtime")
+    assert status == 0, output
+    assert list(box.config())[:2] == list(THEIRS)
+    assert {key: box.config()[key] for key in THEIRS} == THEIRS
+    box.do(
+        "sh", "-c",
+        "tar --create --dereference --directory=/ bin/sh bin/sleep lib/x86_64-linux-gnu/libc.so.6 "
+        "lib64/ld-linux-x86-64.so.2 | docker import - their:shell",
+    )  # fmt: skip
+    return box
+
+
+LISTENER = """\
+import os, socket, sys, time
+os.makedirs(os.path.dirname(sys.argv[1]), exist_ok=True)
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    time.sleep(600)
+"""
+
+
+def listening(box, path):
+    """A unit of somebody's that listens on a socket."""
+    box.put("/run/listener.py", LISTENER)
+    box.do("systemd-run", "--quiet", "--unit=somebodys", "/usr/bin/python3", "/run/listener.py", path)
+    box.do("sh", "-c", f"until test -S {path}; do sleep 0.1; done")
+
+
+def test_a_docker_that_is_not_the_packages_own_is_refused(box):
+    box.put("/usr/bin/docker", '#!/bin/sh\nexec /usr/bin/podman "$@"\n')
+    box.do("chmod", "755", "/usr/bin/docker")
+    listening(box, "/run/user/1000/docker.sock")
+    try:
+        box.refused("docker-is-podman", "podman-docker", "docker-rootless", "dockerd-rootless-setuptool.sh")
+        box.do("rm", "/usr/bin/docker")
+        for name in ("docker", "dockerd"):
+            box.put(f"/snap/bin/{name}", "#!/bin/sh\nexit 1\n")
+            box.do("chmod", "755", f"/snap/bin/{name}")
+        box.refused("docker-from-snap", "snap remove docker")
+    finally:
+        box.do("systemctl", "stop", "somebodys")
+        box.do("rm", "-rf", "/snap", "/run/user/1000", "/usr/bin/docker")
+    box.put("/usr/local/bin/dockerd", "#!/bin/sh\nexit 1\n")
+    box.do("chmod", "755", "/usr/local/bin/dockerd")
+    listening(box, "/run/docker.sock")
+    try:
+        box.refused(
+            "docker-not-from-packages",
+            "/usr/local/bin/dockerd",
+            "docker-of-another-unit",
+            "somebodys.service",
+        )
+    finally:
+        box.do("systemctl", "stop", "somebodys")
+        box.do("rm", "-f", "/usr/local/bin/dockerd", "/run/docker.sock")
+
+
+def test_settings_that_are_no_json_are_left_alone(provisioned):
+    box, whole = provisioned, provisioned.do("cat", CONFIG)
+    box.put(CONFIG, whole.replace('"7m"', '"7m",,'))
+    box.refused(f"{CONFIG}:", "is not valid JSON", "it was left as it is")
+    box.put(CONFIG, whole)
+    assert "changed=0" in box.converge()
+
+
+def test_a_setting_of_the_units_own_is_named_with_its_line(provisioned):
+    box = provisioned
+    line = box.do("sh", "-c", "grep ^ExecStart= /usr/lib/systemd/system/docker.service").strip()
+    box.put(DROP_IN, f"[Service]\nExecStart=\n{line} --log-level=warn\n")
+    box.do("systemctl", "daemon-reload")
+    wanted = {"container_runtime_daemon_config": {"log-level": "info"}}
+    box.refused("log-level, which --log-level sets too", f"{DROP_IN}:3", "one of the two", **wanted)
+    box.do("rm", DROP_IN)
+    box.do("systemctl", "daemon-reload")
+    box.do("docker", "run", "--detach", "--name", "theirs", "their:shell", "/bin/sleep", "600")
+    output = box.converge(**wanted)
+    assert "Docker is being restarted; this stops theirs" in output
+    assert box.config()["log-level"] == "info"
+    box.converge()
+    assert "log-level" not in box.config(), "what is declared no more goes back"
+    assert box.config()["log-opts"] == THEIRS["log-opts"]
+
+
+def test_a_data_root_does_not_move_away_from_images(provisioned):
+    wanted = {"container_runtime_daemon_config": {"data-root": "/srv/docker"}}
+    provisioned.refused("data-root-moves", "lie in /var/lib/docker", "rsync -aHAX", **wanted)
+
+
+@pytest.fixture(scope="module")
+def image():
+    """An image of one small file in the depot's registry."""
+    state = json.loads((STATE / "state.json").read_text())
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("nothing"))
+    registry, layer = (
+        Registry(f"http://127.0.0.1:{state['ports']['registry']}", "lab/nothing"),
+        buffer.getvalue(),
+    )
+    part = Layer.of(lambda: iter([layer]))
+    config = json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {},
+            "rootfs": {"type": "layers", "diff_ids": [part.digest]},
+        }
+    ).encode()
+    registry.put_layer(part)
+    registry.put_bytes(config)
+    registry.put_manifest("1", manifest(config, [part]))
+    return IMAGE
+
+
+def test_a_private_registry_with_an_authority_and_a_login(provisioned, image):
+    box = provisioned
+    authority = (STATE / "depot" / "realm" / realm.AUTHORITY).read_text()
+    wrong = {**LOG, "ca": authority, "password": "not-the-password"}
+    output = box.refused(
+        "does not accept the login of lab", "container_runtime_registries",
+        container_runtime_registries=[wrong],
+    )  # fmt: skip
+    assert "not-the-password" not in output
+    box.refused(f"certificate of {PRIVATE} is not trusted", "ca: …", container_runtime_registries=[LOG])
+    status, output = box.run(
+        "preflight",
+        "container_runtime",
+        words=["-vvv"],
+        container_runtime_registries=[{**LOG, "ca": authority}],
+    )
+    assert status == 0, output
+    assert realm.PASSWORD not in output
+    assert "600 root" in box.do("stat", "-c", "%a %U", "/root/.docker/config.json")
+    status, output = box.play([{"container_image": {"image": image}}])
+    assert status == 0, output
+    box.do("docker", "image", "rm", image)
+    box.do("docker", "pull", image)
+    assert realm.PASSWORD not in box.do(
+        "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; journalctl --no-pager"
+    )
+    assert "changed=0" in box.converge(container_runtime_registries=[{**LOG, "ca": authority}])
+    box.do("docker", "image", "rm", image)
+    box.converge()
+    assert (
+        box.do(
+            "sh", "-c", f"ls /etc/docker/certs.d/{PRIVATE} /etc/boxwright/registry-logins.json", check=False
+        )
+        == ""
+    )
+    status, output = box.play([{"container_image": {"image": image}}])
+    assert status != 0
+    assert "is not trusted here" in output, "the login and the authority are gone"
+
+
+def test_another_description_of_the_cards_is_named(provisioned):
+    box = provisioned
+    box.do("cp", "/etc/cdi/nvidia.yaml", "/etc/cdi/old.yaml")
+    box.refused("/etc/cdi/old.yaml describes the cards too", "Remove it")
+    box.do("rm", "/etc/cdi/old.yaml")
+    assert "changed=0" in box.converge()
+
+
+def test_without_the_toolkits_service_the_cards_are_described_at_boot_before_docker(provisioned):
+    box = provisioned
+    units = "/etc/systemd/system/nvidia-cdi-refresh"
+    box.do("systemctl", "disable", "--now", "nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
+    box.do("sh", "-c", f"rm -f {units}.path {units}.service /run/cdi/*; systemctl daemon-reload")
+    box.converge()
+    right = box.do("cat", "/etc/cdi/nvidia.yaml")
+    box.put("/etc/cdi/nvidia.yaml", right.replace("580.", "570."))
+    box.host.restart()
+    box.do("sh", "-c", "until systemctl is-active --quiet docker; do sleep 0.5; done")
+    assert box.do("cat", "/etc/cdi/nvidia.yaml") == right
+    order = box.do("systemctl", "show", "--value", "--property", "Before", "boxwright-cdi-refresh.service")
+    assert "docker.service" in order.split()
+    assert "changed=0" in box.converge()
+
+
+def test_uninstall_takes_only_ours(provisioned):
+    status, output = provisioned.run("preflight", "container_runtime", tasks="uninstall")
+    assert status == 0, output
+    assert provisioned.config() == THEIRS
+    left = provisioned.do(
+        "find", "/etc/systemd/system", "/etc/docker", "/etc/cdi", "-name", "*boxwright*", check=False
+    )
+    assert left == ""
