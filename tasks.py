@@ -210,17 +210,51 @@ def doctor(
         "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
+        "rotate": "first have the box make a new one, and start the engine anew with it",
         "json": JSON,
     },
 )
 @told
 def key(
-    c: Any, host: Any, inventory: Any, deployment: str | None = None, header: bool = False, json: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    deployment: str | None = None,
+    header: bool = False,
+    rotate: bool = False,
+    json: bool = False,
 ) -> None:
-    """Show the API key of a box's endpoint."""
+    """Show the API key of a box's endpoint, or change it."""
     from boxwright.cli import keys
 
+    if rotate:
+        keys.rotate(host, inventory, deployment=deployment, as_json=json)
     keys.show(host, inventory, deployment=deployment, header=header, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "deployment": "which one, where a box serves several",
+        "to": "id of a release on the box, or its beginning (default: the one before the present)",
+        "json": JSON,
+    },
+)
+@told
+def rollback(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    deployment: str | None = None,
+    to: str | None = None,
+    json: bool = False,
+) -> None:
+    """Have an earlier release of a box's engine serve again, examined like a new one."""
+    from boxwright.cli import rollback as back
+
+    back.rollback(host, inventory, deployment=deployment, to=to, as_json=json)
 
 
 @task(
@@ -315,7 +349,7 @@ def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False,
 
 
 namespace = Collection(
-    init, provision, plan, recommend, facts, explain, doctor, validate, schema, key, test, role
+    init, provision, plan, recommend, facts, explain, doctor, validate, schema, key, rollback, test, role
 )
 lab_verbs = Collection("lab")
 lab_verbs.add_task(lab_up, "up")

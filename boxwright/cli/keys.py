@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from boxwright.cli.ansible_run import play
-from boxwright.cli.console import say, show_json
+from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
+from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.box import Box
@@ -39,6 +40,34 @@ def key_path(box: Box, deployment: str | None) -> str:
             ways_out=("--deployment one of: " + ", ".join(names),),
         )
     return f"{box.config_dir}/engines/{deployment or names[0]}/api-key"
+
+
+def rotate(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    deployment: str | None = None,
+    as_json: bool = False,
+) -> None:
+    """Have each box make a new key, and its engine ask for it; a key of the inventory is changed there."""
+    inventory, names, paths = targets(hosts, inventories)
+    refuse_problems(inventory, names)
+    for name in names:
+        box = judged_box(name, inventory.variables(name))
+        path = key_path(box, deployment)
+        wanted = next(one for one in box.deployments if path.endswith(f"/{one.name}/api-key"))
+        if wanted.api_key:
+            raise UserError(
+                f"the key of {wanted.name} is declared in the inventory",
+                where=name,
+                status=EXIT_BAD_INPUT,
+                ways_out=("change api_key there, then: provision", "leave api_key out: the box makes one"),
+            )
+        variables = {"key_path": path, "key_deployment": wanted.name}
+        with turn(addresses([name], inventory.variables), say_aside):
+            report = play("rotate_key.yml", [name], paths, quiet=as_json, variables=variables).hosts.get(name)
+        if report is None or report.failure:
+            raise trouble(name, report.failure if report else None)
 
 
 def show(

@@ -14,7 +14,8 @@ from boxwright.spec.box import Deployment
 class Request:
     """What a command is made of.
 
-    context: tokens, None to let the engine choose. peer_to_peer: between the cards.
+    context: tokens, None to let the engine choose. peer_to_peer: between the cards. drain_s: seconds in which
+    running requests may finish when the engine is to end.
     """
 
     deployment: Deployment
@@ -24,6 +25,7 @@ class Request:
     table: OptionTable
     context: int | None
     peer_to_peer: bool
+    drain_s: int = 0
 
     @property
     def reduces_by_copies(self) -> bool:

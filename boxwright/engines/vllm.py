@@ -20,6 +20,8 @@ QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 #: The first release that chooses a context by itself, and the first with an option for the attention backend.
 AUTO_CONTEXT_SINCE = "0.14.1"
 BACKEND_OPTION_SINCE = "0.13.0"
+#: How long running requests may go on after SIGTERM, by the releases that can drain (since 0.18.1).
+DRAIN = "shutdown-timeout"
 
 
 def command(request: Request) -> Command:
@@ -44,6 +46,7 @@ def command(request: Request) -> Command:
     _caching(own, request)
     _speculation(own, request)
     _parsers(own, request)
+    _drain(own, request)
     extra, env = _extra(checker, request)
     if not request.reduces_by_copies and "--disable-custom-all-reduce" not in extra.argv:
         own.switch("disable-custom-all-reduce")
@@ -90,6 +93,14 @@ def _parsers(own: Writer, request: Request) -> None:
         own.write("", "tool-call-parser", tool)
     if entry.reasoning_parser and "reasoning-parser" not in given:
         own.write("", "reasoning-parser", entry.reasoning_parser)
+
+
+def _drain(own: Writer, request: Request) -> None:
+    """Without it, the requests that run when the engine is to end are broken off at once."""
+    given = {spelling(str(name)) for name in request.deployment.extra_args}
+    drains = request.table.option(DRAIN, request.settings.release) is not None
+    if request.drain_s and drains and DRAIN not in given:
+        own.write("", DRAIN, str(request.drain_s))
 
 
 def _extra(checker: Checker, request: Request) -> tuple[Checked, Checked]:

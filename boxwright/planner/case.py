@@ -203,7 +203,10 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
         steady = memory.limiting(_ledgers(deployment, model, chosen, pool, _by_catalog(cards), drafter))
     context = _context(chosen, model.architecture, pool, steady, engine)
     command = engine.command(
-        Request(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards))
+        Request(
+            *(deployment, chosen, model.entry, drafter, table, context, peer_to_peer(cards)),
+            settings.drain_seconds(host.box),
+        )
     )
     return Case(
         host,

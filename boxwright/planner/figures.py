@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from boxwright.planner.case import Case
-from boxwright.planner.memory import LENGTHS, Ledger
+from boxwright.planner.memory import LENGTHS, Ledger, wanted
 from boxwright.planner.speed import Speed, estimate
 
 
@@ -45,10 +45,17 @@ def _card(case: Case, ledger: Ledger) -> dict[str, Any]:
         "stages": case.settings.pipeline_parallel,
         "layers": ledger.layers,
         "card_bytes": ledger.card_bytes,
+        "wanted_bytes": _wanted(case, ledger),
         "weights_bytes": ledger.weights,
         "kv_pool_bytes": _span(ledger, ledger.pool.low, ledger.pool.high),
         "lines": _lines(ledger),
     }
+
+
+def _wanted(case: Case, ledger: Ledger) -> int | None:
+    """Bytes that must be free on the card when the engine starts; None where its memory is not known."""
+    usable = ledger.card.usable_bytes
+    return None if usable is None else round(wanted(case.settings, ledger, usable))
 
 
 def _cache(case: Case, ledger: Ledger) -> dict[str, Any]:

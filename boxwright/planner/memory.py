@@ -57,6 +57,13 @@ class Ledger:
     short: int
 
 
+def wanted(settings: Settings, ledger: Ledger | None, usable: int) -> float:
+    """Bytes of a card's usable memory that must be free for the engine to start on it."""
+    if settings.pool_bytes is None:
+        return usable * (settings.utilization or 0)
+    return settings.pool_bytes + (ledger.weights + ledger.overhead.low if ledger else 0)
+
+
 def pool_layout(
     architecture: Architecture,
     settings: Settings,

@@ -145,6 +145,10 @@ def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
+def _has(case: Case, option: str) -> bool:
+    return any(word.partition("=")[0] == option for word in case.command.argv)
+
+
 def _gate(case: Case) -> dict[str, Any]:
     declared, entry = case.deployment, case.model.entry
     prompt = declared.gate_prompt or (entry.gate_prompt if entry else GATE_PROMPT)
@@ -155,4 +159,6 @@ def _gate(case: Case) -> dict[str, Any]:
         "expect": expect,
         "timeout_s": GATE_TIMEOUT_S,
         "max_tokens": GATE_TOKENS_THINKING if thinks else GATE_TOKENS,
+        "tools": _has(case, "--tool-call-parser"),
+        "reasoning": _has(case, "--reasoning-parser"),
     }

@@ -11,13 +11,16 @@ from boxwright.engines.settings import Settings
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.kv_pool import KV_BYTES, prefix_caching_default
 from boxwright.planner.sharing import most_ranks
-from boxwright.spec.box import Deployment
+from boxwright.spec.box import Box, Deployment
 
 #: Share of a card that the engine may fill when nobody says: room for the peak that profiling does not see,
 #: up to 2.9 GiB with linear attention (vllm-project/vllm#44209).
 UTILIZATION = 0.90
 #: Tokens of one step when nobody says: the engine's own default on cards below 70 GiB.
 BATCHED_TOKENS = 2048
+#: Seconds that running requests have to finish when nobody says: the default of the role's
+#: engine_drain_seconds.
+DRAIN_SECONDS = 60
 #: Draft tokens that one step may verify.
 MOST_DRAFTS = 64
 #: Options that change how the cache is cut or shared in ways that the plan does not count.
@@ -42,6 +45,12 @@ _ABOUT_BYTES = {
     "turboquant_k3v4_nc": Fraction(7, 16),
     "turboquant_3bit_nc": Fraction(3, 8),
 }
+
+
+def drain_seconds(box: Box) -> int:
+    """How long an engine that is to end goes on with the requests that it has."""
+    declared = box.settings.get("engine_drain_seconds")
+    return declared if isinstance(declared, int) and declared >= 0 else DRAIN_SECONDS
 
 
 def resolve(

@@ -98,7 +98,9 @@ def _options(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _property(option: Mapping[str, Any], name: str) -> Schema:
     part = _typed(option.get("type", "str"), option, name)
     if option.get("choices"):
-        part["enum"] = list(option["choices"])
+        # The choices of a list are those of its elements.
+        chosen = part["items"] if part.get("type") == "array" else part
+        chosen["enum"] = list(option["choices"])
     if "default" in option:
         part["default"] = option["default"]
     elif not option.get("required") and "type" in part:

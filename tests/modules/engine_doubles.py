@@ -54,7 +54,10 @@ class Server:
                     server.asked.append(body)
                     server.on_chat()
                     with contextlib.suppress(OSError):
-                        self.send(server.status, server.reply)
+                        if body["stream"]:
+                            self.send(server.status, server.streamed(), "text/event-stream")
+                        else:
+                            self.send(server.status, server.answer(body))
 
             def log_message(self, *_):
                 pass
@@ -63,6 +66,17 @@ class Server:
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def answer(self, body):
+        """The reply to one request; tests put their own in its place."""
+        return self.reply
+
+    def streamed(self):
+        """The reply as a stream of events, a word each."""
+        message = self.reply["choices"][0]["message"]
+        words = [{"content": word + " "} for word in str(message.get("content") or "").split()]
+        events = [json.dumps({"choices": [{"delta": delta}]}) for delta in words]
+        return "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode()
 
     def close(self):
         self._server.shutdown()

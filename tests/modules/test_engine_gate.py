@@ -6,112 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import engine_switch, engine_watch
-from ansible.module_utils.engine_store import Store
+from ansible.module_utils.docker_api import Image
+from ansible.module_utils.engine_store import Store, checkpoint
 from ansible.module_utils.systemctl import UnitError
 
 from boxwright.ansible.modules import engine_gate
 
 sys.path.insert(0, str(Path(__file__).parent))
-from engine_doubles import ANSWER, KEY, Server, unit_state
-
-
-class Box:
-    """A host with units, containers and one server; what a release's plan says is how its engine behaves."""
-
-    def __init__(self, root, monkeypatch):
-        self.root, self.units, self.running, self.enabled = root, {}, {}, set()
-        self.calls, self.log = [], []
-        self.server = Server()
-        self.crashes, self.cards = set(), {}
-        self.states = {}
-        (root / "key").write_text(KEY + "\n")
-        box = self
-
-        class Service:
-            def __init__(self, name, docker):
-                self.name, self.container = name, f"boxwright-{name}"
-
-            def state(self):
-                return box.states.get(self.name, unit_state(enabled=self.name in box.enabled))
-
-            def running_release(self):
-                return box.running.get(self.name)
-
-            def lacks(self, release):
-                reasons = [] if box.units.get(self.name) == release.unit else ["its unit is another's"]
-                return (
-                    reasons if box.running.get(self.name) == release.id else [*reasons, "it is not running"]
-                )
-
-            def install(self, release):
-                changed = box.units.get(self.name) != release.unit
-                box.units[self.name] = release.unit
-                return changed
-
-            def start(self, release):
-                box.calls.append(("start", release.id))
-                if release.id in box.crashes:
-                    box.running.pop(self.name, None)
-                    box.states[self.name] = unit_state("activating", "auto-restart", status=1)
-                    box.log.append("ValueError: no room")
-                    if release.plan.get("unstartable"):
-                        raise UnitError("systemctl restart failed")
-                else:
-                    box.states.pop(self.name, None)
-                    box.running[self.name] = release.id
-                    box.server.models = [release.plan.get("behaves", self.name)]
-
-            def stop(self):
-                box.calls.append(("stop", self.name))
-                box.running.pop(self.name, None)
-
-            def enable(self):
-                new = self.name not in box.enabled
-                box.enabled.add(self.name)
-                return new
-
-            def remove(self):
-                box.calls.append(("remove", self.name))
-                box.running.pop(self.name, None)
-
-            def cards(self):
-                return box.cards.get(box.running.get(self.name))
-
-        class Journal:
-            @classmethod
-            def of_start(cls, invocation):
-                return cls()
-
-            def new(self):
-                found, box.log = box.log, []
-                return found
-
-        for module in (engine_gate, engine_switch):
-            monkeypatch.setattr(module, "Service", Service)
-        monkeypatch.setattr(engine_gate.systemctl, "Journal", Journal)
-        monkeypatch.setattr(engine_gate.systemctl, "call", lambda *words, **kw: box.calls.append(words))
-        monkeypatch.setattr(engine_watch, "POLL_S", 0.01)
-        monkeypatch.setattr(
-            engine_watch.Watch.__init__, "__defaults__", (engine_watch.time.monotonic, lambda s: None)
-        )
-
-    def release(self, identity, name="qwen", **plan):
-        """Put a release on the disk, as engine_release does."""
-        state = {"name": name, "bind": "127.0.0.1", "port": self.server.port,
-                 "key_file": str(self.root / "key"),
-                 "access": "cdi", "stop_timeout_s": 1}  # fmt: skip
-        plan = {
-            "name": name,
-            "served_name": name,
-            "gate": {"prompt": "?", "expect": "Paris", "timeout_s": 5},
-            **plan,
-        }
-        Store(str(self.root), name).write(identity, state, plan, f"unit of {identity}\n")
-        return plan
-
-    def link(self, link, name="qwen"):
-        return Store(str(self.root), name).link(link)
+from engine_box import Box
+from engine_doubles import ANSWER
 
 
 @pytest.fixture
@@ -144,8 +47,10 @@ def test_the_first_release(box, gate):
     result = gate({"qwen": "new"}, box.release("new"))
     (found,) = result["results"]
     assert (result["changed"], found["answer"], found["release"]) == (True, ANSWER, "new")
-    assert box.calls == [("daemon-reload",), ("start", "new")]
+    reload = ("daemon-reload",)
+    assert box.calls == [reload, ("stop", "qwen"), ("start", "new"), reload, reload]
     assert (box.link("current"), box.enabled) == ("new", {"qwen"})
+    assert (box.boot, box.trials) == ({"qwen": "unit of new\n"}, set())
 
 
 def test_a_second_run_changes_nothing(box, gate):
@@ -270,7 +175,7 @@ def test_one_that_does_not_answer_any_more_is_started_once_more(box, gate):
     plan = served(box, gate)
     box.server.models = ["garbled"]
     result = gate({"qwen": "old"}, plan)
-    assert box.calls == [("start", "old")]
+    assert box.deeds == [("stop", "qwen"), ("start", "old")]
     assert "it serves garbled" in result["results"][0]["reasons"][0]
 
 
@@ -351,3 +256,82 @@ def test_a_pattern_that_is_none_is_refused_before_anything_stops(box, gate):
     result = gate({"qwen": "new"}, plan)
     assert "gate_expect '(Paris' is no regular expression" in result["msg"]
     assert (box.calls, box.running) == ([], {"qwen": "old"})
+
+
+def test_a_release_on_trial_is_not_the_one_that_boots_start(box, gate):
+    served(box, gate)
+    box.crashes.add("bad")
+    gate({"qwen": "bad"}, box.release("bad"))
+    assert (box.boot, box.trials) == ({"qwen": "unit of old\n"}, set())
+
+
+def test_what_a_killed_run_left_running_is_examined_and_promoted_without_a_restart(box, gate):
+    served(box, gate)
+    plan = box.release("new")
+    box.units["qwen"], box.running["qwen"] = "unit of new\n", "new"
+    box.trials.add("qwen")
+    result = gate({"qwen": "new"}, plan)
+    assert box.deeds == []
+    assert (result["changed"], box.link("current"), box.boot) == (True, "new", {"qwen": "unit of new\n"})
+    assert result["results"][0]["exam"]["stream_parts"] > 1
+
+
+def test_what_a_killed_run_left_goes_when_the_declaration_went_back(box, gate):
+    plan = served(box, gate)
+    box.release("new")
+    box.units["qwen"], box.running["qwen"] = "unit of new\n", "new"
+    box.trials.add("qwen")
+    gate({"qwen": "old"}, plan)
+    assert (box.running, box.trials, box.link("current")) == ({"qwen": "old"}, set(), "old")
+
+
+def test_cards_without_room_are_told_and_the_one_before_is_started_all_the_same(box, gate):
+    served(box, gate)
+    box.full = "card 0 has 900 MiB free, and the engine takes 20000: in use by Xorg (process 7, 100 MiB)"
+    result = gate({"qwen": "new"}, box.release("new"))
+    assert "release new does not serve: its cards have no room for it: card 0 has 900 MiB" in result["msg"]
+    assert "The release before it, old, serves again." in result["msg"]
+    assert ("start", "new") not in box.calls
+
+
+def test_what_the_checkpoint_answered_is_held_against_the_next_release(box, gate):
+    served(box, gate)
+    plan = box.release("new")
+    box.server.reply = {"choices": [{"message": {"content": "Paris Paris Paris Paris Paris"}}]}
+    result = gate({"qwen": "new"}, plan)
+    assert "asked what this checkpoint has answered before: it answers 'Paris Paris" in result["msg"]
+    assert "failed" not in gate({"qwen": "new"}, plan, gate_skip=["reference"])
+    store = Store(str(box.root), "qwen")
+    assert store.reference(checkpoint(store.read("new").state)) is None
+
+
+def test_a_rerun_examines_nothing(box, gate):
+    plan = served(box, gate)
+    asked = len(box.server.asked)
+    gate({"qwen": "old"}, plan)
+    assert len(box.server.asked) == asked + 1
+
+
+def test_images_go_with_the_last_release_that_was_made_of_them(box, gate):
+    for identity in ("r1", "r2", "r3"):
+        box.images[f"vllm@{identity}"] = Image(f"id-{identity}", f"sha256:{identity}", 1)
+    box.images["vllm:latest"] = Image("id-r1", "sha256:r1", 1)
+    box.images["mine:latest"] = Image("id-r1", "sha256:r1", 1)
+    gate({"qwen": "r1"}, box.release("r1"))
+    gate({"qwen": "r2"}, box.release("r2"), keep_releases=2)
+    assert box.removed == []
+    result = gate({"qwen": "r3"}, box.release("r3"), keep_releases=2)
+    assert result["pruned"] == {"releases": ["qwen/r1"], "images": ["vllm@r1", "vllm:latest"]}
+    assert box.removed == ["vllm@r1", "vllm:latest"], "and the name that is somebody else's stays"
+
+
+def test_an_image_that_another_release_is_made_of_stays(box, gate):
+    for identity in ("r1", "r2", "r3", "o1"):
+        box.images[f"vllm@{identity}"] = Image("id-one", "sha256:one", 1)
+    other = box.release("o1", name="other")
+    for identity in ("r1", "r2", "r3"):
+        plan = box.release(identity)
+        box.server.models = ["qwen", "other"]
+        result = gate({"qwen": identity, "other": "o1"}, plan, other, keep_releases=1)
+    assert result["pruned"]["releases"] == ["qwen/r1"]
+    assert box.removed == []

@@ -111,10 +111,12 @@ def test_the_oldest_go_and_what_is_linked_stays(store):
         os.utime(store.path(release), (moment, moment))
     store.promote("aaa")
     store.promote("eee")
-    assert store.prune(3) == ["bbb", "ccc"]
+    assert store.excess(3) == ["bbb", "ccc"]
+    store.remove(store.excess(3))
     assert store.releases() == ["aaa", "ddd", "eee"]
-    assert store.prune(1) == ["ddd"]
-    assert store.prune(0) == []
+    assert store.excess(1) == ["ddd"]
+    store.remove(["ddd"])
+    assert store.excess(0) == []
     assert store.releases() == ["aaa", "eee"]
 
 

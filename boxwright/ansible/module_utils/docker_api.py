@@ -6,7 +6,7 @@ import base64
 import http.client
 import json
 import socket
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from ansible.module_utils import registry_logins
@@ -117,6 +117,26 @@ class Docker:
         # One content may have had several manifests; the one that was asked for is the one meant.
         digest = asked.digest if asked.digest in digests else (digests[0] if digests else None)
         return Image(found["Id"], digest, int(found.get("Size") or 0))
+
+    def names(self, image: str) -> List[str]:
+        """Every name of an image on this host, tags first: what must go for its layers to go."""
+        try:
+            found = self._get("/images/%s/json" % quote(image, safe="/:@"))
+        except DockerError as error:
+            if error.status == 404:
+                return []
+            raise
+        return [*(found.get("RepoTags") or []), *(found.get("RepoDigests") or [])]
+
+    def remove_image(self, name: str) -> bool:
+        """Take one name from an image, and its layers with the last one; False where a container needs it."""
+        try:
+            self._ask("DELETE", "/images/%s" % quote(name, safe="/:@"))
+        except DockerError as error:
+            if error.status in (404, 409):
+                return False
+            raise
+        return True
 
     def container(self, name: str) -> Optional[Dict[str, Any]]:
         """What `docker inspect` shows of a container; None when there is none of that name."""

@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 _LARGEST = 4 << 20
+CHAT = "/v1/chat/completions"
 #: The counters of drafted and accepted tokens, where a plan does not say.
 DRAFTS = ("vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total")
 
@@ -60,36 +61,54 @@ class Endpoint:
     def chat(self, model: str, prompt: str, max_tokens: int, timeout: float) -> Answer:
         """Ask one question, at temperature 0. An empty answer is a ProbeError of kind garbled."""
         started = time.monotonic()
-        document = self._call(
-            "POST",
-            "/v1/chat/completions",
-            {
-                "model": model,
-                "messages": [{"role": "user", "content": prompt}],
-                "max_tokens": max_tokens,
-                "temperature": 0,
-                "stream": False,
-            },
-            timeout,
-        )
-        seconds = time.monotonic() - started
-        try:
-            choice = document["choices"][0]
-            message = choice["message"]
-            said = (
-                message.get("content") or message.get("reasoning_content") or message.get("reasoning") or ""
-            )
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ProbeError("garbled", "the reply holds no message: %s" % _excerpt(document)) from error
+        document, choice = self.complete(model, prompt, max_tokens, timeout)
+        said = reasoning_of(choice["message"])
+        said = choice["message"].get("content") or said
         if not isinstance(said, str) or not said.strip():
             raise ProbeError("garbled", "the answer is empty: %s" % _excerpt(document))
         usage = document.get("usage")
         return Answer(
             said.strip(),
-            round(seconds, 2),
+            round(time.monotonic() - started, 2),
             usage if isinstance(usage, dict) else {},
             choice.get("finish_reason"),
         )
+
+    def complete(
+        self, model: str, prompt: str, max_tokens: int, timeout: float, **more: Any
+    ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """The whole reply to one question, and its first choice, which has a message."""
+        body = dict(_question(model, prompt, max_tokens), stream=False, **more)
+        document = self._call("POST", CHAT, body, timeout)
+        try:
+            choice = document["choices"][0]
+            choice["message"].get("content")
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ProbeError("garbled", "the reply holds no message: %s" % _excerpt(document)) from error
+        return document, choice
+
+    def stream(self, model: str, prompt: str, max_tokens: int, timeout: float) -> Tuple[str, int]:
+        """Ask one question and have the answer streamed: its text, and in how many parts it came."""
+        body = dict(_question(model, prompt, max_tokens), stream=True)
+        status, text = self._request("POST", CHAT, body, timeout, True)
+        if status != 200:
+            raise ProbeError("status", "a stream was answered HTTP %d: %s" % (status, _message(text)), status)
+        events = [line[len("data:") :].strip() for line in text.splitlines() if line.startswith("data:")]
+        if not events or events[-1] != "[DONE]":
+            raise ProbeError("garbled", "the stream does not end as one: %s" % text[-300:])
+        parts = []
+        for event in events[:-1]:
+            try:
+                choices = json.loads(event).get("choices") or [{}]
+                delta = choices[0].get("delta") or {}
+            except (ValueError, AttributeError, TypeError, IndexError, KeyError) as error:
+                raise ProbeError("garbled", "the stream holds what is no event: %s" % event[:300]) from error
+            part = delta.get("content") or reasoning_of(delta)
+            if part:
+                parts.append(str(part))
+        if not "".join(parts).strip():
+            raise ProbeError("garbled", "the stream holds no text: %s" % text[:300])
+        return "".join(parts).strip(), len(parts)
 
     def metrics(self, timeout: float = 10) -> str:
         """The engine's counters as Prometheus text."""
@@ -133,24 +152,42 @@ class Endpoint:
             connection.close()
 
 
+def reasoning_of(message: Dict[str, Any]) -> str:
+    """What a model thought before it answered, by either name that engines have for it."""
+    found = message.get("reasoning_content") or message.get("reasoning") or ""
+    return found if isinstance(found, str) else ""
+
+
+def counted(metrics: str, names: Sequence[str]) -> Optional[int]:
+    """The sum of some counters or gauges over an engine's processes; None where it has none of them."""
+    total = None
+    for line in metrics.splitlines():
+        name, _, value = line.rpartition(" ")
+        if name.partition("{")[0] in names:
+            try:
+                total = (total or 0.0) + float(value)
+            except ValueError:
+                continue
+    return None if total is None else int(total)
+
+
 def drafts(metrics: str, names: Sequence[str] = DRAFTS) -> Optional[Tuple[int, int]]:
     """Drafted and accepted tokens so far, of all the engine's processes; None where it does not draft.
 
     names: of the counters of drafted and of accepted tokens.
     """
     drafted, accepted = names
-    totals: Dict[str, float] = {}
-    for line in metrics.splitlines():
-        name, _, value = line.rpartition(" ")
-        name = name.partition("{")[0]
-        if name in (drafted, accepted):
-            try:
-                totals[name] = totals.get(name, 0.0) + float(value)
-            except ValueError:
-                continue
-    if drafted not in totals:
-        return None
-    return int(totals[drafted]), int(totals.get(accepted, 0))
+    count = counted(metrics, [drafted])
+    return None if count is None else (count, counted(metrics, [accepted]) or 0)
+
+
+def _question(model: str, prompt: str, max_tokens: int) -> Dict[str, Any]:
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": max_tokens,
+        "temperature": 0,
+    }
 
 
 def _message(text: str) -> str:

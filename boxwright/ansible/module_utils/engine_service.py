@@ -12,18 +12,31 @@ from ansible.module_utils.engine_store import Release
 from ansible.module_utils.engine_unit import DOCKER, container_name, unit_name
 from ansible.module_utils.systemctl import UnitState
 
-#: What a container's stop may take beyond its own limit, in seconds.
-STOP_MARGIN_S = 60
+#: Where the unit of a release on trial lies: systemd prefers it to the one in /etc, and a reboot takes it
+#: away, so that a run which is killed leaves the release that has answered to be started at the next boot.
+TRIAL_DIRECTORY = "/run/systemd/system.control"
+#: Seconds for `systemctl stop`, which the unit's own limit (requests that finish, then the end) keeps far
+#: below.
+STOP_LIMIT_S = 4500
+#: Seconds for `systemctl start`: the wait for the device nodes, and a container made.
+START_LIMIT_S = 240
 
 
 class Service:
     """The unit and the container of one deployment."""
 
-    def __init__(self, name: str, docker: Docker, directory: str = systemctl.UNIT_DIRECTORY) -> None:
+    def __init__(
+        self,
+        name: str,
+        docker: Docker,
+        directory: str = systemctl.UNIT_DIRECTORY,
+        trial_directory: str = TRIAL_DIRECTORY,
+    ) -> None:
         self.name = name
         self.unit = unit_name(name)
         self.container = container_name(name)
         self.path = os.path.join(directory, self.unit)
+        self.trial = os.path.join(trial_directory, self.unit)
         self._docker = docker
 
     def state(self) -> UnitState:
@@ -40,7 +53,7 @@ class Service:
     def lacks(self, release: Release) -> List[str]:
         """Why the unit must be started (anew) for this release to be what runs; empty when it is."""
         reasons = []
-        if read(self.path) != release.unit:
+        if (read(self.trial) or read(self.path)) != release.unit:
             reasons.append("its unit is not that of release %s" % release.id)
         state = self.state()
         if state.active == "activating" and state.sub != "auto-restart":
@@ -54,18 +67,23 @@ class Service:
         return reasons
 
     def install(self, release: Release) -> bool:
-        """Put the release's unit in place; True when systemd must read it anew."""
-        return bool(ensure(self.path, release.unit, 0o644))
+        """Have systemd find the release's unit, until the next boot; True when it must read it anew."""
+        if read(self.path) == release.unit:
+            return self._end_trial()
+        return bool(ensure(self.trial, release.unit, 0o644))
 
-    def start(self, release: Release) -> None:
-        """Start the unit anew. Raises systemctl.UnitError when it does not even begin."""
-        systemctl.restart(
-            self.unit, timeout=release.state.get("stop_timeout_s", 30) + 2 * STOP_MARGIN_S + 120
-        )
+    def keep(self, release: Release) -> bool:
+        """Have the release's unit found at every boot, too; True when systemd must read it anew."""
+        written = ensure(self.path, release.unit, 0o644)
+        return self._end_trial() or written
+
+    def start(self) -> None:
+        """Start the stopped unit. Raises systemctl.UnitError when it does not even begin."""
+        systemctl.restart(self.unit, timeout=START_LIMIT_S)
 
     def stop(self) -> None:
-        """Stop the unit, and have nothing of it left."""
-        systemctl.call("stop", self.unit, timeout=600)
+        """Stop the unit once its running requests are through, and have nothing of it left."""
+        systemctl.call("stop", self.unit, timeout=STOP_LIMIT_S)
         run([DOCKER, "rm", "--force", self.container], timeout=120)
 
     def enable(self) -> bool:
@@ -80,6 +98,7 @@ class Service:
         if self.state().load != "not-found":
             systemctl.call("disable", self.unit)
             self.stop()
+        self._end_trial()
         if os.path.lexists(self.path):
             os.unlink(self.path)
 
@@ -96,3 +115,9 @@ class Service:
         if status == 0 and "No devices" not in said:
             return None
         return said or "nvidia-smi ended with exit status %d" % status
+
+    def _end_trial(self) -> bool:
+        if not os.path.lexists(self.trial):
+            return False
+        os.unlink(self.trial)
+        return True

@@ -18,6 +18,9 @@ from ansible.module_utils.command import ensure, read, write
 RELEASE_FILE = "release.json"
 UNIT_FILE = "unit.service"
 FAILURE_FILE = "failure.json"
+REFERENCES_FILE = "references.json"
+#: Checkpoints of a deployment whose answers are remembered.
+KEPT_REFERENCES = 8
 LINKS = ("current", "previous")
 #: What release.json holds beside the state.
 _BESIDE = ("id", "made", "image", "plan")
@@ -27,6 +30,15 @@ def release_id(state: Dict[str, Any]) -> str:
     """Twelve hexadecimal digits of the sha256 of the state: the same state has the same id, on any host."""
     text = json.dumps(state, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
+
+
+def checkpoint(state: Dict[str, Any]) -> Optional[str]:
+    """What tells a release's checkpoint from others; None for a directory whose files nothing pins."""
+    return (
+        release_id({"revision": state["revision"], "quantize": state.get("quantize")})
+        if state.get("revision")
+        else None
+    )
 
 
 def deployments(root: str) -> List[str]:
@@ -124,15 +136,37 @@ class Store:
             return []
         return [entry.name for entry in sorted(found, key=lambda entry: (entry.stat().st_mtime, entry.name))]
 
-    def prune(self, keep: int) -> List[str]:
-        """Remove the oldest releases until `keep` are left; what the links point to always stays."""
+    def excess(self, keep: int) -> List[str]:
+        """The oldest releases beyond `keep`; what the links point to is never among them."""
         linked = {self.link(name) for name in LINKS}
         spare = [release for release in self.releases() if release not in linked]
-        excess = max(0, len(self.releases()) - max(keep, 1))
-        removed = spare[:excess]
-        for release in removed:
+        return spare[: max(0, len(self.releases()) - max(keep, 1))]
+
+    def remove(self, releases: List[str]) -> None:
+        """Take releases off the disk."""
+        for release in releases:
             shutil.rmtree(self.path(release))
-        return removed
+
+    def reference(self, key: str) -> Optional[str]:
+        """What a checkpoint answered to the fixed prompt in a release that served; None when none has yet."""
+        found = self._references().get(key)
+        return found if isinstance(found, str) else None
+
+    def remember(self, key: str, answer: Optional[str]) -> None:
+        """Keep what a checkpoint answered: that of the next release is held against it. None forgets it."""
+        known = {other: text for other, text in self._references().items() if other != key}
+        if answer is not None:
+            known[key] = answer
+        kept = dict(list(known.items())[-KEPT_REFERENCES:])
+        ensure(os.path.join(self.directory, REFERENCES_FILE), json.dumps(kept, indent=1) + "\n", 0o600)
+
+    def _references(self) -> Dict[str, Any]:
+        text = read(os.path.join(self.directory, REFERENCES_FILE))
+        try:
+            found = json.loads(text) if text else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def forget(self) -> None:
         """Remove everything about this deployment's releases."""

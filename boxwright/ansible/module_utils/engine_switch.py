@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List
 
-from ansible.module_utils import systemctl
+from ansible.module_utils import engine_room, systemctl
 from ansible.module_utils.command import read, write
-from ansible.module_utils.docker_api import Docker, DockerError
-from ansible.module_utils.engine_probe import DRAFTS, Answer, Endpoint
+from ansible.module_utils.docker_api import Docker
+from ansible.module_utils.engine_drain import busy, drains_itself, until_quiet
+from ansible.module_utils.engine_exam import Exam, Matter
+from ansible.module_utils.engine_probe import Answer, Endpoint
 from ansible.module_utils.engine_service import Service
-from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store
-from ansible.module_utils.engine_watch import STAGE_TIMEOUTS_S, GateError, Watch, question_of
+from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store, checkpoint
+from ansible.module_utils.engine_watch import GateError, Watch, question_of
 from ansible.module_utils.masking import mask
 from ansible.module_utils.progress import Progress
 
@@ -21,46 +23,42 @@ from ansible.module_utils.progress import Progress
 KEPT_LOG = 2000
 
 
-class Return(NamedTuple):
-    """What became of going back. text: a sentence. log: of a release that did not come back either."""
-
-    text: str
-    log: List[str]
-
-
 class Gate:
-    """One deployment on its way to a release."""
+    """One deployment on its way to a release. thorough: it has to pass the whole exam, not only to answer."""
 
     def __init__(
-        self, plan: Dict[str, Any], release: Release, params: Dict[str, Any], docker: Docker
+        self,
+        plan: Dict[str, Any],
+        release: Release,
+        params: Dict[str, Any],
+        docker: Docker,
+        thorough: bool = True,
     ) -> None:
-        self.plan, self.release, self.params = plan, release, params
+        self.plan, self.release, self.params, self.thorough = plan, release, params, thorough
         self.name = release.state["name"]
         self.service = Service(self.name, docker)
         self.store = Store(params["root_dir"], self.name)
         self.progress = Progress(params["progress_file"])
         self.reasons = self.service.lacks(release)
-        self.drafts: Optional[Dict[str, int]] = None
+        self.found: Dict[str, Any] = {}
         # One that is loading since a boot has said how far it is before anybody watched.
         self.watch = self._watch()
 
     def serve(self) -> Dict[str, Any]:
-        """Start what must be started, wait, ask, promote. Raises GateError."""
+        """Start what must be started, wait, examine, promote. Raises GateError."""
+        before = self.store.link("current")
         if not self.reasons:
             try:
-                answer = self._ask()
+                # One that runs without having been promoted was left by a run that did not come to its end.
+                answer = self._ask() if before == self.release.id else self._prove()
             except GateError as error:
                 # What answered once and does not any more is started once more before it is called broken.
                 self.reasons.append(str(error))
         started = bool(self.reasons)
         if started:
-            answer = self._start_and_ask()
-        before = self.store.link("current")
-        enabled = self.service.enable()
-        promoted = self.store.promote(self.release.id)
-        failure = self.store.path(self.release.id, FAILURE_FILE)
-        if os.path.exists(failure):
-            os.unlink(failure)
+            self._start()
+            answer = self._prove()
+        promoted = self._promote()
         return {
             "name": self.name,
             "release": self.release.id,
@@ -72,9 +70,9 @@ class Gate:
             "answer": answer.text,
             "seconds": answer.seconds,
             "usage": answer.usage,
-            "drafts": self.drafts,
-            "pruned": self.store.prune(self.params["keep_releases"]),
-            "changed": started or promoted or enabled,
+            "exam": self.found,
+            "drafts": self.found.get("drafts"),
+            "changed": started or promoted,
         }
 
     def look(self) -> Dict[str, Any]:
@@ -102,42 +100,107 @@ class Gate:
 
     def masked(self, log: List[str]) -> List[str]:
         """Lines of the engine's log, without its key."""
-        key = (read(self.release.state["key_file"]) or "").strip()
-        return [mask(line, [key]) for line in log]
+        return [mask(line, [self._key]) for line in log]
 
-    def _start_and_ask(self) -> Answer:
-        self.progress.update("%s: starting release %s" % (self.name, self.release.id))
-        failure = ""
+    def stop(self) -> None:
+        """Let what runs finish its requests, and stop it."""
+        running = self.store.read(self.service.running_release())
+        seconds = self.params["drain_seconds"]
+        if running and not drains_itself(running.state):
+            endpoint = endpoint_of(running.state)
+            until_quiet(
+                lambda: busy(endpoint),
+                seconds,
+                lambda count: self._tell("%d requests of release %s finish" % (count, running.id)),
+            )
+        elif running:
+            self._tell("requests of release %s finish, for at most %d s" % (running.id, seconds))
+        self.service.stop()
+
+    @property
+    def _key(self) -> str:
+        return (read(self.release.state["key_file"]) or "").strip()
+
+    def _tell(self, text: str) -> None:
+        self.progress.update("%s: %s" % (self.name, text))
+
+    def _start(self) -> None:
+        """Stop what runs, see its memory free, start. Raises GateError."""
+        failure, kind = "", "crashed"
         try:
-            self.service.start(self.release)
+            self.stop()
+            lack = engine_room.wait(engine_room.wanted(self.plan), self._tell)
+            if lack and self.thorough:
+                kind, failure = "full", "its cards have no room for it: %s" % lack
+            else:
+                self._tell("starting release %s" % self.release.id)
+                self.service.start()
         except systemctl.UnitError as error:
             failure = str(error)
         # Only now: until it was stopped, the engine before it went on writing.
         self.watch = self._watch()
         if failure:
-            raise self.watch.failure("crashed", failure)
-        return self._ask()
+            raise self.watch.failure(kind, failure)
 
     def _ask(self) -> Answer:
+        """The model is listed, the container sees its cards, and the gate's question is answered."""
         model = self.plan["served_name"]
         self.watch.until_listed(model, self.params["start_timeout_s"], self.params["stage_timeouts_s"])
+        self._see_cards()
+        answer: Answer = self.watch.ask(model, question_of(self.plan.get("gate")))
+        return answer
+
+    def _prove(self) -> Answer:
+        """The same, and all that makes a release fit to be promoted."""
+        answer = self._ask()
+        if self.thorough:
+            key = checkpoint(self.release.state)
+            matter = Matter(
+                plan=self.plan,
+                question=question_of(self.plan.get("gate")),
+                reference=self.store.reference(key) if key else None,
+                warm_tokens=self.params["warm_tokens"],
+                skipped=self.params["gate_skip"],
+            )
+            exam = Exam(
+                self.watch,
+                endpoint_of(self.release.state),
+                matter,
+                lambda part: self._tell("examining (%s)" % part),
+            )
+            self.found = exam.run(answer)
+        # Any other tool on the host may do it any day: containers that lose their cards by it are no good.
+        systemctl.call("daemon-reload")
+        self._see_cards()
+        return answer
+
+    def _see_cards(self) -> None:
         if self.release.state["access"] != "none":
             wrong = self.service.cards()
             if wrong:
                 raise self.watch.failure("cards", "the container does not see its cards: %s" % wrong)
-        answer: Answer = self.watch.ask(model, question_of(self.plan.get("gate")))
-        counters = (self.plan.get("runtime") or {}).get("drafts", DRAFTS)
-        if self.plan.get("speculative") and counters:
-            drafted, accepted = self.watch.drafts(counters)
-            self.drafts = {"drafted": drafted, "accepted": accepted}
-        return answer
+
+    def _promote(self) -> bool:
+        """Make it the release that is started at every boot, and the current one; True when it was not."""
+        # In this order: a run that is killed in between leaves one that has answered to be started at boot.
+        if self.service.keep(self.release):
+            systemctl.call("daemon-reload")
+        enabled = self.service.enable()
+        promoted = self.store.promote(self.release.id)
+        failure = self.store.path(self.release.id, FAILURE_FILE)
+        if os.path.exists(failure):
+            os.unlink(failure)
+        key = checkpoint(self.release.state)
+        if key and "reference" in self.found:
+            self.store.remember(key, self.found["reference"])
+        elif key and "reference" in self.params["gate_skip"]:
+            self.store.remember(key, None)
+        return bool(promoted or enabled)
 
     def _watch(self) -> Watch:
-        key = (read(self.release.state["key_file"]) or "").strip()
-        endpoint = Endpoint(self.release.state["bind"], self.release.state["port"], key)
         return Watch(
             self.name,
-            endpoint,
+            endpoint_of(self.release.state),
             self.service.state,
             lambda: self.service.running_release() == self.release.id,
             systemctl.Journal.of_start(self.service.state().invocation).new,
@@ -145,59 +208,7 @@ class Gate:
         )
 
 
-def go_back(gate: Gate, docker: Docker) -> Return:
-    """After a release failed: bring the one before it back."""
-    previous = gate.store.read(gate.store.link("current"))
-    if previous is not None and previous.id == gate.release.id:
-        return Return(
-            "It is the release that served until now, so there is none to go back to; "
-            "systemd starts it again up to its limit.",
-            [],
-        )
-    try:
-        if previous is None:
-            gate.service.stop()
-            return Return("It was stopped; no release of %s has served before." % gate.name, [])
-        # It has served before: a stage of it that lasts long is a busy host's, not a hang.
-        patient = dict.fromkeys(STAGE_TIMEOUTS_S, gate.params["start_timeout_s"])
-        params = dict(gate.params, stage_timeouts_s=patient)
-        return _return_to(Gate(previous.plan, previous, params, docker), gate)
-    except (systemctl.UnitError, DockerError) as error:
-        return Return("NOTHING SERVES %s NOW: %s" % (gate.name, error), [])
-
-
-def _return_to(old: Gate, failed: Gate) -> Return:
-    old.progress.update("%s: going back to release %s" % (old.name, old.release.id))
-    old.reasons = ["release %s did not serve" % failed.release.id]
-    if old.service.install(old.release):
-        systemctl.call("daemon-reload")
-    try:
-        old.serve()
-    except GateError as error:
-        old.record(error)
-        return Return(
-            "NOTHING SERVES %s NOW: the release before it, %s, did not come back either: %s"
-            % (old.name, old.release.id, error),
-            old.masked(error.log),
-        )
-    return Return("The release before it, %s, serves again." % old.release.id, [])
-
-
-def describe(gate: Gate, error: GateError, back: Return) -> Dict[str, Any]:
-    """A release that does not serve, for the controller, which finds the cause in the logs.
-
-    what: what was seen; after: what became of it; where: where to look; log, after_log: what this release and
-    the one before it have written.
-    """
-    return {
-        "name": gate.name,
-        "release": gate.release.id,
-        "kind": error.kind,
-        "stage": error.stage,
-        "what": "%s: release %s does not serve: %s" % (gate.name, gate.release.id, error),
-        "after": back.text,
-        "where": "Its log: journalctl -t %s; kept in %s"
-        % (gate.service.container, gate.store.path(gate.release.id, FAILURE_FILE)),
-        "log": gate.masked(error.log),
-        "after_log": back.log,
-    }
+def endpoint_of(state: Dict[str, Any]) -> Endpoint:
+    """A release's endpoint, asked with its key."""
+    key = (read(state["key_file"]) or "").strip()
+    return Endpoint(state["bind"], state["port"], key)

@@ -33,7 +33,8 @@ LONGEST_LINE = 2000
 class GateError(Exception):
     """An engine that does not serve.
 
-    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards, drafts.
+    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards, full, garbled, or a
+    part of the exam (engine_exam.PARTS).
     stage: where it was; log: what it has written, in which the controller looks for the cause.
     """
 
@@ -82,6 +83,8 @@ class Watch:
         self._sleep = sleep
         self._stages = Stages()
         self._began = clock()
+        #: The unit's state when the engine was asked first.
+        self._alive: Optional[UnitState] = None
 
     @property
     def seconds(self) -> float:
@@ -98,7 +101,7 @@ class Watch:
             # Before the log is read: that of an engine that has served for months is long.
             if self._present() and self._listed(model):
                 return
-            self._read_log()
+            self.read_log()
             if self._stages.stage != stage:
                 stage, entered = self._stages.stage, self._clock()
             self._tell(stage)
@@ -117,18 +120,13 @@ class Watch:
     def ask(self, model: str, question: Question) -> Answer:
         """Have the model answer a real question. Raises GateError when it does not, or not as expected."""
         self._progress.update("%s: asking" % self.name)
-        first = self._show()
+        first = self._alive = self._show()
         try:
             if not self._endpoint.wants_key():
                 raise self.failure("open", "it answers without the key on port %d" % self._endpoint.port)
             answer = self._endpoint.chat(model, question.prompt, question.max_tokens, question.timeout_s)
         except ProbeError as error:
-            # An engine that dies of a request takes some seconds to end.
-            for _ in range(5):
-                self._read_log()
-                self._refuse_if_down(first)
-                self._sleep(POLL_S)
-            self._read_log()
+            self.refuse_if_dying(first)
             kind = "unauthorized" if error.status in (401, 403) else "silent"
             raise self.failure(kind, "the model is listed, but gave no answer: %s" % error) from error
         if question.expect and not re.search(question.expect, answer.text):
@@ -156,6 +154,18 @@ class Watch:
             raise self.failure("drafts", "it drafted %d tokens and none was accepted" % drafted)
         return drafted, accepted
 
+    def refuse_if_dying(self, first: Optional[UnitState] = None) -> None:
+        """After a request without an answer: raise GateError when the engine died of it.
+
+        first: the unit's state before the request; left out, as it was when the engine answered first.
+        """
+        first = first or self._alive or self._show()
+        for _ in range(5):  # it takes some seconds to end
+            self.read_log()
+            self._refuse_if_down(first)
+            self._sleep(POLL_S)
+        self.read_log()
+
     def _listed(self, model: str) -> bool:
         try:
             models = self._endpoint.models(timeout=5)
@@ -179,12 +189,13 @@ class Watch:
             return
         # The journal may get the last lines after systemd knows of the end.
         self._sleep(POLL_S)
-        self._read_log()
+        self.read_log()
         raise self.failure(
             "crashed", "it %s while %s, after %d s" % (state.ending, self._stages.stage, self.seconds)
         )
 
-    def _read_log(self) -> None:
+    def read_log(self) -> None:
+        """Take in what it has written since the last time."""
         lines = self._new_lines()
         if self._endpoint.key:
             # SGLang writes its settings to its log, the key among them; what is kept here may be shown.
@@ -202,7 +213,7 @@ class Watch:
 
     def failure(self, kind: str, text: str) -> GateError:
         """An error of this start, with the engine's log."""
-        self._read_log()
+        self.read_log()
         return GateError(kind, text, self._stages.stage, self.log)
 
 

@@ -11,12 +11,13 @@ from typing import Any, Dict, List
 from ansible.module_utils import systemctl
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.docker_api import Docker, DockerError
+from ansible.module_utils.engine_bring import ARGUMENTS, bring_all, engines_alone, message
+from ansible.module_utils.engine_prune import dropped, prune, remove_images
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import Store, deployments
-from ansible.module_utils.engine_switch import Gate, describe, go_back
-from ansible.module_utils.engine_watch import GateError, question_of
-from ansible.module_utils.progress import Progress
-from ansible.module_utils.store_room import BusyError, alone
+from ansible.module_utils.engine_switch import Gate
+from ansible.module_utils.engine_watch import question_of
+from ansible.module_utils.store_room import BusyError
 
 DOCUMENTATION = r"""
 module: engine_gate
@@ -35,6 +36,9 @@ options:
   root_dir: {type: path, required: true, description: "Where releases and caches lie."}
   start_timeout_s: {type: int, default: 1800, description: "Seconds for a whole start."}
   stage_timeouts_s: {type: dict, default: {}, description: "Seconds for one stage of a start."}
+  drain_seconds: {type: int, default: 60, description: "Seconds that running requests have to finish."}
+  warm_tokens: {type: int, default: 8192, description: "Tokens of the longest prompt before traffic."}
+  gate_skip: {type: list, elements: str, default: [], description: "Parts of the exam to leave out."}
   keep_releases: {type: int, default: 3, description: "How many releases of a deployment stay on the host."}
   progress_file: {type: path, description: "Where to tell how far the work is."}
 """
@@ -43,40 +47,28 @@ results:
   type: list
   description:
     - "For each deployment: name, release, previous, started, reasons, drifted (it has served before, and not
-      been left as it was), ready_seconds, answer, seconds, usage, drafts."
+      been left as it was), ready_seconds, answer, seconds, usage, exam (what was seen in it), drafts."
 removed: {type: list, description: "Deployments that were stopped and removed."}
+pruned: {type: dict, description: "What went because it is old: releases, and images that nothing else used."}
 failures:
   type: list
   description: "Releases that do not serve: name, release, kind, stage, what, after, where, log, after_log."
 """
 
-#: Beside the releases, held while engines are started and stopped.
-LOCK = ".lock"
-
 
 def remove_dropped(params: Dict[str, Any], docker: Docker, check: bool) -> List[str]:
     """Stop and remove what is recorded on the host and declared no more; its key stays, it may come back."""
     declared = {deployment["name"] for deployment in params["deployments"]}
-    dropped = [name for name in deployments(params["root_dir"]) if name not in declared]
-    for name in dropped if not check else ():
+    removed = [name for name in deployments(params["root_dir"]) if name not in declared]
+    for name in removed if not check else ():
         Service(name, docker).remove()
+        images = dropped(params["root_dir"], name)
         Store(params["root_dir"], name).forget()
+        remove_images(params["root_dir"], images, docker)
         cache = os.path.join(params["root_dir"], "cache", name)
         if os.path.isdir(cache):
             shutil.rmtree(cache)
-    return dropped
-
-
-def install(gates: List[Gate]) -> None:
-    """Put the units of releases that are to start in place, and have systemd read them once."""
-    written = [gate.service.install(gate.release) for gate in gates if gate.reasons]
-    if any(written) or any(gate.service.state().stale for gate in gates):
-        systemctl.call("daemon-reload")
-    starting = [gate for gate in gates if gate.reasons]
-    if len(starting) > 1:
-        # They may have swapped cards or ports: none may hold what another one needs.
-        for gate in starting:
-            gate.service.stop()
+    return removed
 
 
 def main() -> None:
@@ -86,10 +78,8 @@ def main() -> None:
             "deployments": {"type": "list", "elements": "dict", "required": True},
             "releases": {"type": "dict", "default": {}},
             "root_dir": {"type": "path", "required": True},
-            "start_timeout_s": {"type": "int", "default": 1800},
-            "stage_timeouts_s": {"type": "dict", "default": {}},
+            **ARGUMENTS,
             "keep_releases": {"type": "int", "default": 3},
-            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
@@ -97,13 +87,8 @@ def main() -> None:
     if module.check_mode or not os.path.isdir(os.path.join(params["root_dir"], "releases")):
         bring(module)
         return
-    progress = Progress(params["progress_file"])
-    lock = os.path.join(params["root_dir"], "releases", LOCK)
     try:
-        # Two runs would take each other's engine for their own, and start and stop it in turns.
-        with alone(
-            lock, lambda holder: progress.update("waiting for %s" % holder), params["start_timeout_s"]
-        ):
+        with engines_alone(params):
             bring(module)
     except BusyError as error:
         module.fail_json(msg="the engines of this host are being started: %s" % error)
@@ -114,6 +99,7 @@ def bring(module: AnsibleModule) -> None:
     params, check, docker = module.params, module.check_mode, Docker()
     results: List[Dict[str, Any]] = []
     failures: List[Dict[str, Any]] = []
+    pruned: Dict[str, List[str]] = {}
     try:
         for plan in params["deployments"]:
             _refuse_bad_pattern(module, plan)
@@ -133,23 +119,24 @@ def bring(module: AnsibleModule) -> None:
         if check:
             results += [gate.look() for gate in gates]
         else:
-            install(gates)
-            for gate in gates:
-                try:
-                    results.append(gate.serve())
-                except GateError as error:
-                    gate.record(error)
-                    failures.append(describe(gate, error, go_back(gate, docker)))
+            served, failures = bring_all(gates, docker)
+            results += served
+            if not failures:
+                pruned = prune(params["root_dir"], params["keep_releases"], docker)
     except (systemctl.UnitError, DockerError) as error:
         module.fail_json(msg=str(error), results=results)
     changed = bool(removed or failures or any(result["changed"] for result in results))
     if failures:
-        # The action on the controller puts the causes, which it finds in the logs, into this message.
-        said = ["%(what)s\n%(after)s\n%(where)s" % failure for failure in failures]
         module.fail_json(
-            msg="\n\n".join(said), failures=failures, results=results, removed=removed, changed=changed
+            msg=message(failures),
+            failures=failures,
+            results=results,
+            removed=removed,
+            changed=changed,
         )
-    module.exit_json(changed=changed, results=results, removed=removed, said=_said(results, removed, check))
+    module.exit_json(
+        changed=changed, results=results, removed=removed, pruned=pruned, said=_said(results, removed, check)
+    )
 
 
 def _refuse_bad_pattern(module: AnsibleModule, plan: Dict[str, Any]) -> None:

@@ -35,7 +35,10 @@ options:
     default: {}
   root_dir: {type: path, required: true, description: "Where releases and caches lie."}
   config_dir: {type: path, required: true, description: "Where the keys lie."}
-  stop_timeout_s: {type: int, default: 30, description: "Seconds an engine has to end after SIGTERM."}
+  stop_timeout_s:
+    description: "Seconds an engine has to end after SIGTERM, its running requests included."
+    type: int
+    default: 30
   restart_limit:
     description: "Starts within restart_window_s after which systemd gives up."
     type: int

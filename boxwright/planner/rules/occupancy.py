@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boxwright.facts.model import MIB
+from boxwright.planner import memory
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
@@ -38,7 +39,7 @@ def card_too_full(case: Case) -> Note | None:
     share = max(0.0, (usable - used * MIB) / usable - 0.01)
     return note(
         f"card {card.index} has {used:,} MiB in use already; the engine's share leaves "
-        f"{gib(usable - _wanted(case, usable))} for others",
+        f"{gib(usable - memory.wanted(case.settings, case.ledger, usable))} for others",
         "end what uses it (nvidia-smi names it)",
         *(
             [f"gpu_memory_utilization: {share:.2f}"]
@@ -57,16 +58,9 @@ def _ours_runs(case: Case) -> bool:
     )
 
 
-def _wanted(case: Case, usable: int) -> float:
-    settings, ledger = case.settings, case.ledger
-    if settings.pool_bytes is None:
-        return usable * (settings.utilization or 0)
-    return settings.pool_bytes + (ledger.weights + ledger.overhead.low if ledger else 0)
-
-
 def _lacking(case: Case, card: PlannedCard) -> float:
     """Bytes by which a card's free memory is less than the engine wants, 0 or less where it is enough."""
     used, usable = card.card.memory_used_mib, card.usable_bytes
     if not used or usable is None or not case.host.facts.recorded:
         return 0
-    return _wanted(case, usable) - (usable - used * MIB)
+    return memory.wanted(case.settings, case.ledger, usable) - (usable - used * MIB)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from boxwright import catalog, planner
 from boxwright.engines import vllm
+from boxwright.planner import settings
 from boxwright.spec.box import Box, Cards, Deployment, ModelRef, Speculative
 
 CATALOG = catalog.load()
@@ -106,3 +109,19 @@ def test_the_backend_that_is_named():
     assert vllm.backend(deployment, {}) == "FLASHINFER"
     assert vllm.backend(QWEN, {"VLLM_ATTENTION_BACKEND": "flash_attn"}) == "FLASH_ATTN"
     assert vllm.backend(QWEN, {}) is None
+
+
+def test_requests_that_run_may_finish_where_the_release_can_wait_for_them():
+    argv = command(release="0.18.1", kv_cache="auto").argv
+    assert argv[argv.index("--shutdown-timeout") + 1] == "60"
+    assert "--shutdown-timeout" not in command(release="0.17.1", kv_cache="auto").argv
+    own = command(extra_args={"shutdown_timeout": 5}).argv
+    assert own.count("--shutdown-timeout") == 1
+    assert own[own.index("--shutdown-timeout") + 1] == "5"
+
+
+@pytest.mark.parametrize(("declared", "seconds"), [({}, 60), ({"engine_drain_seconds": 300}, 300)])
+def test_how_long_is_the_roles_own_variable(declared, seconds):
+    defaults = yaml.safe_load(Path("roles/engine/defaults/main.yml").read_text())
+    assert defaults["engine_drain_seconds"] == settings.DRAIN_SECONDS
+    assert settings.drain_seconds(Box("box1", settings=declared)) == seconds

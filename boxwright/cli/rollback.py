@@ -1,0 +1,67 @@
+"""Going back to an earlier release by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from boxwright.cli.ansible_run import HostReport, failed, play
+from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.targets import targets
+from boxwright.cli.turns import addresses, turn
+from boxwright.errors import EXIT_FAILED
+
+
+def rollback(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    deployment: str | None = None,
+    to: str | None = None,
+    as_json: bool = False,
+) -> None:
+    """Have the release before the present one serve again, or the one that `to` names."""
+    inventory, names, paths = targets(hosts, inventories)
+    wanted = {"rollback_deployment": deployment, "rollback_to": to}
+    variables = {name: value for name, value in wanted.items() if value}
+    with turn(addresses(names, inventory.variables), say_aside):
+        report = play("rollback.yml", names, paths, quiet=as_json, variables=variables)
+    found = {name: outcome(report.hosts.get(name)) for name in names}
+    if as_json:
+        show_json({"hosts": found})
+    else:
+        for name in names:
+            _tell(name, found[name])
+    if failed(report, names):
+        raise SystemExit(EXIT_FAILED)
+
+
+def outcome(host: HostReport | None) -> dict[str, Any]:
+    """What became of one host, by stable keys. serving: what was seen of the release that serves now."""
+    if host is None:
+        return {"changed": False, "serving": None, "releases": [], "image": None, "failure": "not visited"}
+    result = next(iter(host.results.get("engine_rollback", ())), {})
+    return {
+        "changed": bool(result.get("changed")),
+        "serving": next(iter(result.get("results") or ()), None),
+        "releases": list(result.get("releases") or ()),
+        "image": result.get("image"),
+        "failure": host.failure,
+    }
+
+
+def _tell(name: str, found: Mapping[str, Any]) -> None:
+    serving = found["serving"]
+    if found["failure"] or not serving:
+        return  # the run said it where it happened
+    say()
+    say(f"{name}: {serving['name']} serves release {serving['release']} ({found['image']})")
+    if not found["changed"]:
+        say("  note      it did so before: nothing had to change")
+    say(f"  answered  {' '.join(str(serving['answer']).split())}")
+    for one in found["releases"]:
+        say(f"  {'current' if one['current'] else '':<9} {one['id']}  {one['made']}  {one['image']}")
+    say(
+        "  note      provision brings back what the inventory declares: declare there what is to stay, "
+        f"image: {found['image']} among it"
+    )
