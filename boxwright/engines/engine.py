@@ -42,7 +42,8 @@ class Engine:
 
     exact_pool: the plan knows how it divides its memory; pool_line: begins the log line that tells it.
     context_since: the first release that chooses a context by itself. env: variables of every container of
-    it, inside of which /cache is the one place to write.
+    it, inside of which /cache is the one place to write. parse: Python that has the engine's own parser read
+    the arguments that follow the program's name, and ends with 0 where it takes them, 2 where it does not.
     """
 
     dialect: Dialect
@@ -53,6 +54,7 @@ class Engine:
     pool_line: str
     context_since: str
     env: Mapping[str, str] = field(default_factory=dict)
+    parse: str = ""
 
     @property
     def title(self) -> str:
@@ -65,6 +67,7 @@ class Engine:
         return {
             "key": {name: value for name, value in key.items() if value},
             "env": dict(self.env),
+            "parse": self.parse,
             "health": self.probes.health,
             "metrics": self.probes.metrics,
             "drafts": list(self.probes.drafts) if self.probes.drafts else None,
@@ -85,6 +88,7 @@ ENGINES: Mapping[str, Engine] = {
         pool_line="GPU KV cache size",
         context_since=vllm.AUTO_CONTEXT_SINCE,
         env={"VLLM_CACHE_ROOT": "/cache/vllm", "VLLM_NO_USAGE_STATS": "1"},
+        parse=vllm.PARSE,
     ),
     "sglang": Engine(
         SGLANG,
@@ -94,6 +98,7 @@ ENGINES: Mapping[str, Engine] = {
         exact_pool=False,
         pool_line="max_total_num_tokens=",
         context_since="0",
+        parse=sglang.PARSE,
     ),
 }
 

@@ -13,6 +13,15 @@ from boxwright.engines.writer import Writer
 _KV_NAMES = {"fp8": "fp8_e4m3", "bf16": "bf16"}
 #: Declared method of drafting -> the engine's. Drafting with the model's own layers goes by EAGLE's name.
 _ALGORITHMS = {"mtp": "EAGLE", "dflash2": "DFLASH", "ngram": "NGRAM"}
+#: The engine's own options, and nothing done with them; the words before are how Python finds the server.
+PARSE = """\
+import argparse, sys
+from sglang.srt.server_args import ServerArgs
+parser = argparse.ArgumentParser()
+ServerArgs.add_cli_args(parser)
+first = next(place for place, word in enumerate(sys.argv) if word.startswith("--"))
+parser.parse_args(sys.argv[first:])
+"""
 #: Nothing is fetched once the weights are here.
 QUIET = {"HF_HUB_OFFLINE": "1"}
 

@@ -15,6 +15,14 @@ from boxwright.spec.box import Deployment
 
 #: The declared names of KV formats that the engine calls otherwise.
 _KV_NAMES = {"bf16": "bfloat16", "fp16": "float16"}
+#: The engine's own way to its options, with the server's start taken out (every release from 0.11).
+PARSE = """\
+import sys
+from vllm.entrypoints.cli import main, serve
+serve.ServeSubcommand.cmd = staticmethod(lambda args: sys.exit(0))
+sys.argv = ["vllm", *sys.argv[1:]]
+main.main()
+"""
 #: Variables that every engine gets: nothing is fetched or reported once the weights are here.
 QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 #: The first release that chooses a context by itself, and the first with an option for the attention backend.

@@ -1,11 +1,14 @@
 """Making releases: what goes into one, what makes it another, and what cannot be made."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from ansible.module_utils import cdi
 from ansible.module_utils.command import Result
 from ansible.module_utils.docker_api import DockerError, Image
+from ansible.module_utils.engine_parse import Parsed
+from ansible.module_utils.engine_store import Store
 
 from boxwright.ansible.modules import engine_release
 
@@ -285,3 +288,43 @@ def test_check_mode_on_a_bare_host_is_a_change_and_no_failure(release, host, sta
         setattr(host, name, value)
     result = release(check=True)
     assert (result.get("failed", False), result["changed"]) == (False, True)
+
+
+@pytest.fixture
+def parser(monkeypatch):
+    """The image's parser; what it says, and what it was asked."""
+    asked = []
+    found = SimpleNamespace(asked=asked, says=Parsed(None, None))
+
+    def parsed(state, program):
+        asked.append((state["command"], program))
+        return found.says
+
+    monkeypatch.setattr(engine_release, "parsed", parsed)
+    return found
+
+
+def test_the_options_of_what_is_to_replace_something_are_read_by_its_image(release, box, parser):
+    runtime = {"parse": "program"}
+    first = release({"runtime": runtime})["releases"]["qwen"]
+    assert parser.asked == [], "what replaces nothing is told by its start"
+    Store(str(box / "root"), "qwen").promote(first)
+    release({"runtime": runtime})
+    assert parser.asked == [], "what is made was read"
+    command = ["vllm", "serve", "/model", "--swap-space", "4"]
+    assert "failed" not in release({"runtime": runtime, "command": command})
+    assert parser.asked == [(command, "program")]
+
+
+def test_options_that_the_image_refuses_make_no_release(release, box, parser):
+    first = release({"runtime": {"parse": "program"}})["releases"]["qwen"]
+    Store(str(box / "root"), "qwen").promote(first)
+    parser.says = Parsed("unrecognized arguments: --swap-space", None)
+    changes = {"runtime": {"parse": "program"}, "command": ["vllm", "--swap-space", "4"]}
+    result = release(changes)
+    assert "does not take its options: unrecognized arguments: --swap-space" in result["msg"]
+    assert Store(str(box / "root"), "qwen").releases() == [first]
+    parser.says = Parsed(None, "no python3")
+    result = release(changes)
+    assert "could not read its options beforehand: no python3" in str(result["warnings"][0])
+    assert result["releases"]["qwen"] != first

@@ -77,7 +77,7 @@ def refusals(state: Dict[str, Any]) -> List[str]:
 
 
 def unit_text(state: Dict[str, Any], release: str) -> str:
-    """The unit file of a release. state: see engine_release.state_of. Raises ValueError (systemd_unit)."""
+    """The unit file of a release. state: see engine_state.state_of. Raises ValueError (systemd_unit)."""
     name, stop = state["name"], state["stop_timeout_s"]
     container = container_name(name)
     unit = [
@@ -123,16 +123,16 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         ["--label", "boxwright.deployment=" + name, "--label", "boxwright.release=" + release],
         ["--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
         ["--shm-size", state["shm_size"], "--stop-timeout", str(state["stop_timeout_s"])],
-        _devices(state),
+        devices(state),
         ["--publish", "%s:%d:%d" % (_address(state["bind"]), state["port"], PORT)],
-        ["--mount", _mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)],
+        ["--mount", mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)],
         *(
-            [["--mount", _mount(state["drafter_directory"], DRAFTER_DIRECTORY, read_only=True)]]
+            [["--mount", mount(state["drafter_directory"], DRAFTER_DIRECTORY, read_only=True)]]
             if state.get("drafter_directory")
             else []
         ),
-        ["--mount", _mount(state["cache_directory"], CACHE_DIRECTORY)],
-        ["--mount", _mount(state["key_file"], KEY_FILE, read_only=True)],
+        ["--mount", mount(state["cache_directory"], CACHE_DIRECTORY)],
+        ["--mount", mount(state["key_file"], KEY_FILE, read_only=True)],
     ]
     env = dict(BASE_ENV, **runtime_of(state)["env"])
     env.update(state["env"])
@@ -163,7 +163,8 @@ def _wrapper(state: Dict[str, Any]) -> str:
     )
 
 
-def _devices(state: Dict[str, Any]) -> List[str]:
+def devices(state: Dict[str, Any]) -> List[str]:
+    """How the container gets its cards."""
     if state["access"] == "none":
         return []
     if state["access"] == "cdi":
@@ -176,8 +177,11 @@ def _address(bind: str) -> str:
     return "[%s]" % bind if ":" in bind else bind
 
 
-def _mount(source: str, target: str, read_only: bool = False) -> str:
-    """Docker reads --mount as one CSV record, so a comma or a quote in a path must be quoted."""
+def mount(source: str, target: str, read_only: bool = False) -> str:
+    """A directory or file of the host in the container.
+
+    Docker reads --mount as one CSV record, so a comma or a quote in a path must be quoted.
+    """
     text = io.StringIO()
     fields = ["type=bind", "source=" + source, "target=" + target] + (["readonly"] if read_only else [])
     csv.writer(text, lineterminator="").writerow(fields)

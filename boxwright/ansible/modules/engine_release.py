@@ -11,8 +11,10 @@ from ansible.module_utils import cdi
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run
 from ansible.module_utils.docker_api import Docker, DockerError, Image, parse_reference
+from ansible.module_utils.engine_parse import parsed
+from ansible.module_utils.engine_state import key_path, state_of
 from ansible.module_utils.engine_store import Store, release_id
-from ansible.module_utils.engine_unit import RUNTIME, TEMPLATE, refusals, unit_text
+from ansible.module_utils.engine_unit import refusals, unit_text
 from ansible.module_utils.nvidia_smi import outcome, query, whole
 
 DOCUMENTATION = r"""
@@ -129,62 +131,6 @@ class Host:
         return self._names
 
 
-def state_of(
-    deployment: Dict[str, Any], image: Image, access: str, devices: List[str], params: Dict[str, Any]
-) -> Dict[str, Any]:
-    """Everything that makes a release the one it is: the same state gives the same unit, and the same id."""
-    name = deployment["name"]
-    weights = deployment.get("weights") or {}
-    drafter = deployment.get("drafter") or {}
-    # Without a draft model there is no word of one, so that such releases keep the ids they had.
-    draft = (
-        {"drafter_directory": drafter["directory"], "drafter_revision": drafter.get("revision")}
-        if drafter
-        else {}
-    )
-    return {
-        "template": TEMPLATE,
-        "name": name,
-        "engine": deployment["engine"],
-        "image_digest": image.digest or image.id,
-        "reference": image.reference(deployment["image"]),
-        "revision": weights.get("revision"),
-        "quantize": {
-            key: value
-            for key, value in (deployment.get("quantize") or {}).items()
-            if key in ("method", "bits", "group_size")
-        }
-        or None,
-        "model_directory": deployment["model_directory"],
-        **draft,
-        **_runtime(deployment),
-        "command": [str(word) for word in deployment["command"]],
-        "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},
-        "access": access if devices else "none",
-        "devices": devices,
-        "bind": deployment["bind"],
-        "port": int(deployment["port"]),
-        "shm_size": str(deployment.get("shm_size") or "1g"),
-        "cache_directory": os.path.join(params["root_dir"], "cache", name),
-        "key_file": key_path(params["config_dir"], name),
-        "stop_timeout_s": params["stop_timeout_s"],
-        "restart_limit": params["restart_limit"],
-        "restart_window_s": params["restart_window_s"],
-    }
-
-
-def _runtime(deployment: Dict[str, Any]) -> Dict[str, Any]:
-    """How the engine is run, where that is not what a release without a word of it means."""
-    said = deployment.get("runtime") or {}
-    wanted = {name: said[name] for name in RUNTIME if name in said}
-    return {"runtime": wanted} if any(wanted[name] != RUNTIME[name] for name in wanted) else {}
-
-
-def key_path(config_dir: str, name: str) -> str:
-    """Where the key of a deployment lies."""
-    return os.path.join(config_dir, "engines", name, "api-key")
-
-
 def ensure_key(path: str, declared: Optional[str], check: bool, as_option: bool = False) -> bool:
     """Have a key in its file, for root alone: the declared one, else the one there, else a new one.
 
@@ -214,6 +160,7 @@ class Result:
         self.digests: Dict[str, Dict[str, str]] = {}
         self.diff: List[Dict[str, str]] = []
         self.said: List[str] = []
+        self.doubts: List[str] = []
 
 
 def prepare(
@@ -251,6 +198,9 @@ def prepare(
     except ValueError as error:
         raise ReleaseError(str(error)) from error
     store = Store(params["root_dir"], name)
+    program = (deployment.get("runtime") or {}).get("parse")
+    if program and not check and store.link("current") and store.read(release) is None:
+        _refuse_options(state, program, result)
     if not check:
         os.makedirs(state["cache_directory"], mode=0o700, exist_ok=True)
     before = store.read(store.link("current"))
@@ -265,6 +215,21 @@ def prepare(
                 "before": before.unit if before else "",
                 "after": unit,
             }
+        )
+
+
+def _refuse_options(state: Dict[str, Any], program: str, result: Result) -> None:
+    """Before what serves is stopped: does the new image take these options? Raises ReleaseError."""
+    found = parsed(state, program)
+    image = state["reference"].partition("@")[0]
+    if found.refusal:
+        raise ReleaseError(
+            "%s does not take its options: %s\nWhat serves was left as it is. What the plan does not write "
+            "by itself stands in the deployment's extra_args and env" % (image, found.refusal)
+        )
+    if found.doubt:
+        result.doubts.append(
+            "%s: %s could not read its options beforehand: %s" % (state["name"], image, found.doubt)
         )
 
 
@@ -295,6 +260,8 @@ def main() -> None:
                 result.said.append("%s: release, once driver and Docker are there" % name)
                 continue
             module.fail_json(msg="%s: no release can be made: %s" % (name, error))
+    for doubt in result.doubts:
+        module.warn(doubt)
     module.exit_json(
         changed=result.changed,
         releases=result.releases,

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from boxwright import catalog, planner
+from boxwright.engines import sglang
 from boxwright.planner import rules
 from boxwright.spec.box import Box, Cards, Deployment, ModelRef, Speculative, box_from_variables
 
@@ -202,6 +203,7 @@ def test_how_a_host_runs_it_is_in_the_plan():
     assert made["runtime"] == {
         "key": {"option": "api-key", "file_option": "--config"},
         "env": {},
+        "parse": sglang.PARSE,
         "health": "/health",
         "metrics": "/metrics",
         "drafts": None,

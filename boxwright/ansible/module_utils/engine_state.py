@@ -1,0 +1,65 @@
+"""What makes a release the one that it is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List
+
+from ansible.module_utils.docker_api import Image
+from ansible.module_utils.engine_unit import RUNTIME, TEMPLATE
+
+
+def state_of(
+    deployment: Dict[str, Any], image: Image, access: str, devices: List[str], params: Dict[str, Any]
+) -> Dict[str, Any]:
+    """Everything that makes a release the one it is: the same state gives the same unit, and the same id."""
+    name = deployment["name"]
+    weights = deployment.get("weights") or {}
+    drafter = deployment.get("drafter") or {}
+    # Without a draft model there is no word of one, so that such releases keep the ids they had.
+    draft = (
+        {"drafter_directory": drafter["directory"], "drafter_revision": drafter.get("revision")}
+        if drafter
+        else {}
+    )
+    return {
+        "template": TEMPLATE,
+        "name": name,
+        "engine": deployment["engine"],
+        "image_digest": image.digest or image.id,
+        "reference": image.reference(deployment["image"]),
+        "revision": weights.get("revision"),
+        "quantize": {
+            key: value
+            for key, value in (deployment.get("quantize") or {}).items()
+            if key in ("method", "bits", "group_size")
+        }
+        or None,
+        "model_directory": deployment["model_directory"],
+        **draft,
+        **_runtime(deployment),
+        "command": [str(word) for word in deployment["command"]],
+        "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},
+        "access": access if devices else "none",
+        "devices": devices,
+        "bind": deployment["bind"],
+        "port": int(deployment["port"]),
+        "shm_size": str(deployment.get("shm_size") or "1g"),
+        "cache_directory": os.path.join(params["root_dir"], "cache", name),
+        "key_file": key_path(params["config_dir"], name),
+        "stop_timeout_s": params["stop_timeout_s"],
+        "restart_limit": params["restart_limit"],
+        "restart_window_s": params["restart_window_s"],
+    }
+
+
+def _runtime(deployment: Dict[str, Any]) -> Dict[str, Any]:
+    """How the engine is run, where that is not what a release without a word of it means."""
+    said = deployment.get("runtime") or {}
+    wanted = {name: said[name] for name in RUNTIME if name in said}
+    return {"runtime": wanted} if any(wanted[name] != RUNTIME[name] for name in wanted) else {}
+
+
+def key_path(config_dir: str, name: str) -> str:
+    """Where the key of a deployment lies."""
+    return os.path.join(config_dir, "engines", name, "api-key")
