@@ -69,18 +69,25 @@ def init(
         "host": HOST,
         "inventory": INVENTORY,
         "check": "say what would change, change nothing",
+        "full": "visit every role, also those that the plan sees to be as declared",
         "verbose": "show every task",
         "json": JSON,
     },
 )
 @told
 def provision(
-    c: Any, host: Any, inventory: Any, check: bool = False, verbose: bool = False, json: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    check: bool = False,
+    full: bool = False,
+    verbose: bool = False,
+    json: bool = False,
 ) -> None:
     """Bring a box to what the inventory declares, and see that its model answers. Rerun it to upgrade."""
     from boxwright.cli import provisioning
 
-    provisioning.provision(host, inventory, check=check, verbose=verbose, as_json=json)
+    provisioning.provision(host, inventory, check=check, full=full, verbose=verbose, as_json=json)
 
 
 @task(

@@ -18,13 +18,17 @@ OWN_FACTS = ("box_plan",)
 
 def box_of(templar: Any, task_vars: Mapping[str, Any]) -> Box:
     """The box that a host's variables declare, templates filled in. Raises SpecErrors."""
+    return judged_box(str(task_vars["inventory_hostname"]), values_of(templar, task_vars))
+
+
+def values_of(templar: Any, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+    """A host's own variables (`box_…` and the roles'), templates filled in."""
     names = [
         name
         for name in task_vars
         if isinstance(name, str) and name.startswith(("box_", *ROLE_PREFIXES)) and name not in OWN_FACTS
     ]
-    values = {name: plain(templar.template(task_vars[name])) for name in names}
-    return judged_box(str(task_vars["inventory_hostname"]), values)
+    return {name: plain(templar.template(task_vars[name])) for name in names}
 
 
 def plain(value: Any) -> Any:
@@ -59,6 +63,13 @@ def drafter_lock_name(deployment: Deployment, catalog: Catalog) -> str | None:
     if model is None or model.repo is None:
         return None
     return f"{model.repo}@{model.revision}" if model.revision else model.repo
+
+
+def locked_digests(path: Path | None, box: Box) -> dict[str, str]:
+    """Image -> digest that the lock has it at, for the images that are declared now."""
+    known = lock.read(path) if path else lock.Lock()
+    found = {one.image: known.entry(box.host, one.name).digest_of(one.image) for one in box.deployments}
+    return {image: digest for image, digest in found.items() if digest}
 
 
 def locked_revisions(path: Path | None, box: Box, catalog: Catalog) -> tuple[dict[str, str], dict[str, str]]:

@@ -34,6 +34,16 @@ def draw_plan(name: str, plan: Mapping[str, Any]) -> None:
             say(textwrap.fill(change["text"], WIDTH, initial_indent="  - ", subsequent_indent="    "))
     else:
         say("changes: none")
+        draw_visits(plan.get("visits") or {})
+
+
+def draw_visits(visits: Mapping[str, Any]) -> None:
+    """Print which roles a run looks at all the same, and why."""
+    if visits:
+        say("looked at all the same")
+    for role, reasons in visits.items():
+        line = f"{role}: {'; '.join(reasons)}"
+        say(textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    "))
 
 
 def draw_finding(finding: Mapping[str, Any], *, refuses: bool) -> None:

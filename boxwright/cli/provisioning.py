@@ -27,6 +27,7 @@ def provision(
     inventories: Sequence[str],
     *,
     check: bool = False,
+    full: bool = False,
     verbose: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -36,7 +37,15 @@ def provision(
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):
-        report = play("provision.yml", names, paths, check=check, quiet=as_json, verbose=int(verbose))
+        report = play(
+            "provision.yml",
+            names,
+            paths,
+            check=check,
+            quiet=as_json,
+            verbose=int(verbose),
+            variables={"preflight_full": True} if full else None,
+        )
     summaries = {name: summary(name, report, inventory, inventories, check=check) for name in names}
     if as_json:
         show_json({"seconds": round(time.monotonic() - started, 1), "hosts": summaries})

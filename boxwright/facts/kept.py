@@ -35,6 +35,36 @@ class CardLimits:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """Something that a role left otherwise than it is now.
+
+    kind: file, package or unit of the role's own; beside (somebody else's file) or list (of names).
+    subject: which. was, now: its state, in words.
+    """
+
+    kind: str
+    subject: str
+    was: str
+    now: str
+
+    @property
+    def what(self) -> str:
+        """The subject as a person calls it: a path, `package NAME`, `unit NAME`."""
+        return f"{self.kind} {self.subject}" if self.kind in ("package", "unit") else self.subject
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a role's last whole run left, held against the declaration and the host as they are now.
+
+    differs: names of variables that are declared otherwise. drift: what the host has otherwise.
+    """
+
+    differs: tuple[str, ...] = ()
+    drift: tuple[Drift, ...] = ()
+
+
+@dataclass(frozen=True)
 class Kept:
     """All of it.
 
@@ -42,7 +72,7 @@ class Kept:
     groups: by name. limits: by the card's UUID. daemon_keys: dotted settings of Docker's that we put there.
     docker_proxy: of Docker's unit, credentials masked. registries: those that we log in to or trust.
     cdi_driver: the driver version whose libraries the CDI specification names. files: those of ours above
-    that are there.
+    that are there. receipts: by role.
     """
 
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -54,3 +84,4 @@ class Kept:
     cdi_driver: str | None = None
     registries: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    receipts: Mapping[str, Receipt] = field(default_factory=dict)

@@ -140,7 +140,7 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
         cuda=nvidia_smi.cuda_version(data.command("smi-version").text),
         flavor=flavor or linux_texts.module_flavor(module.get("license", "")),
         packages={name: version for name, version in packages.items() if _KEPT.search(name)},
-        held=tuple(sorted(set(linux_texts.names(data.command("holds").stdout)) & set(packages))),
+        held=tuple(sorted(_held(data) & set(packages))),
         nouveau=nouveau,
         dkms=data.command("dkms").stdout.strip(),
         kernel_headers=bool(data.get("headers")),
@@ -156,6 +156,12 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
 
 def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
+
+
+def _held(data: Raw) -> set[str]:
+    """What dpkg says of each package, and apt-mark of all: on a busy host one of them may give no answer."""
+    told = linux_texts.held(data.command("packages").stdout)
+    return {*told, *linux_texts.names(data.command("holds").stdout)}
 
 
 def _installed(packages: Mapping[str, str]) -> str | None:

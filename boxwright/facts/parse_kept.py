@@ -13,8 +13,10 @@ from boxwright.facts.kept import (
     LOADED_AT_BOOT,
     NOUVEAU_OFF,
     CardLimits,
+    Drift,
     Kept,
     PackageGroup,
+    Receipt,
 )
 from boxwright.facts.raw import Raw
 
@@ -39,6 +41,7 @@ def kept(data: Raw) -> Kept:
         registries=_names(data.get("registries")),
         cdi_driver=str(data.get("cdi_driver")) if data.get("cdi_driver") else None,
         files=tuple(path for path in (NOUVEAU_OFF, LOADED_AT_BOOT, LIMITS_AT_BOOT) if path in files),
+        receipts={str(role): _receipt(one) for role, one in data.object("receipts").items()},
     )
 
 
@@ -97,6 +100,19 @@ def _limits(receipts: Mapping[str, Any]) -> Iterator[tuple[str, CardLimits]]:
                 _names(unsupported.get(uuid)),
             ),
         )
+
+
+def _receipt(one: object) -> Receipt:
+    known = one if isinstance(one, dict) else {}
+    drift = known.get("drift")
+    return Receipt(
+        _names(known.get("differs")),
+        tuple(
+            Drift(*(str(entry.get(key, "")) for key in ("kind", "subject", "was", "now")))
+            for entry in (drift if isinstance(drift, list) else ())
+            if isinstance(entry, dict)
+        ),
+    )
 
 
 def _daemon_keys(files: Mapping[str, str]) -> Iterator[str]:

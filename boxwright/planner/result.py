@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from boxwright.facts.model import HostFacts
-from boxwright.planner import figures
+from boxwright.planner import figures, visits
 from boxwright.planner.case import Case
 from boxwright.planner.changes import Change
 from boxwright.planner.finding import Finding
@@ -21,7 +21,10 @@ GATE_PROMPT = "Say hello."
 
 @dataclass(frozen=True)
 class HostPlan:
-    """A box's plan. It will work when there are no gates. changes: None where the host was not asked."""
+    """A box's plan. It will work when there are no gates. changes: None where the host was not asked.
+
+    full: whether every role is to be visited, whatever its receipt says.
+    """
 
     host: str
     facts: HostFacts
@@ -29,6 +32,7 @@ class HostPlan:
     gates: tuple[Finding, ...]
     advice: tuple[Finding, ...]
     changes: tuple[Change, ...] | None
+    full: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -39,6 +43,7 @@ class HostPlan:
             "gates": [_finding(found) for found in self.gates],
             "advice": [_finding(found) for found in self.advice],
             "changes": None if self.changes is None else [change.to_json() for change in self.changes],
+            "visits": visits.visits(self.facts, self.changes, full=self.full),
         }
 
 

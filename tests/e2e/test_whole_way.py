@@ -121,10 +121,18 @@ def test_second_run_changes_nothing(verb, box, key):
     assert ran.seconds < 90
 
 
-def test_the_plan_of_a_provisioned_box_lists_no_change(verb, box):
+def test_the_plan_of_a_provisioned_box_lists_no_change_and_visits_no_role(verb, box):
     ran = verb("plan", "--host", "lab1", "--json")
     assert ran.status == 0, ran.output
-    assert ran.json["changes"] == []
+    assert (ran.json["changes"], ran.json["visits"]) == ([], {})
+
+
+def test_a_full_run_visits_every_role_and_changes_nothing(verb, box):
+    before = state_of_engine(box)
+    ran = verb("provision", "--host", "lab1", "--full", "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["hosts"]["lab1"]["changed"] == 0, ran.json["hosts"]["lab1"]["changes"]
+    assert state_of_engine(box) == before
 
 
 def test_the_plan_lists_what_another_declaration_changes(verb, box, over_lab):
@@ -141,6 +149,59 @@ def test_recorded_facts_give_the_same_plan(verb, box, tmp_path):
     ran = verb("plan", "--host", "lab1", "--facts", facts, "--json")
     assert ran.status == 0, ran.output
     assert ran.json["changes"] == []
+
+
+#: What somebody does to a box behind Boxwright's back, and what the plan says of it (None: only looked at).
+DRIFTS = (
+    ("echo '# mine' >> /etc/systemd/system/boxwright-gpu-tuning.service",
+     "/etc/systemd/system/boxwright-gpu-tuning.service edited -> as it was left"),
+    ("chmod 0600 /usr/local/lib/boxwright/gpu-tuning.py",
+     "/usr/local/lib/boxwright/gpu-tuning.py edited -> as it was left"),
+    ("systemctl stop boxwright-gpu-tuning.service", "clock lock none -> 0\N{EN DASH}2100 MHz"),
+    ("systemctl disable boxwright-gpu-tuning.service",
+     "unit boxwright-gpu-tuning.service inactive, disabled"),
+    ("nvidia-smi -pm 0", "persistence off -> on"),
+    ("systemctl disable boxwright-smollm2.service", "unit boxwright-smollm2.service active, disabled"),
+    ("echo '# mine' >> /etc/systemd/system/boxwright-smollm2.service",
+     "/etc/systemd/system/boxwright-smollm2.service edited -> as it was left"),
+    ("rm /var/lib/boxwright/releases/smollm2/current", "smollm2: release none -> "),
+    ("apt-mark unhold nvidia-driver-cuda", "hold of nvidia-driver-cuda lifted -> held"),
+    ("apt-mark unhold docker.io", "hold of docker.io lifted -> held"),
+    ("rm /etc/modprobe.d/boxwright-nvidia.conf",
+     "/etc/modprobe.d/boxwright-nvidia.conf gone -> as it was left"),
+    ("sed -i s/990/1/ /etc/apt/preferences.d/boxwright-container-toolkit.pref",
+     "/etc/apt/preferences.d/boxwright-container-toolkit.pref edited -> as it was left"),
+    ("sed -i s/depot.boxwright.lab/elsewhere.example/ /etc/apt/sources.list.d/boxwright-cuda.sources",
+     "package source of the driver http://elsewhere.example"),
+    ("sed -i s/nvidia-container-runtime/runc/ /etc/docker/daemon.json",
+     "Docker's runtimes.nvidia.path runc -> "),
+    ("rm /etc/cdi/nvidia.yaml", "cards known to containers none -> 0"),
+    ("touch /var/lib/boxwright/models/*/*/config.json", "smollm2: weights none -> "),
+    ("echo '# theirs' > /etc/apt/sources.list.d/theirs.list", None),
+)  # fmt: skip
+
+
+def test_what_others_did_to_a_box_is_found_in_one_trip_and_mended(verb, box):
+    """The quick way finds each that the full way mends: nothing is left for a full visit afterwards."""
+    for command, _ in DRIFTS:
+        box.do("sh", "-c", command)
+    planned = verb("plan", "--host", "lab1", "--json")
+    assert planned.status == 0, planned.output
+    texts = [change["text"] for change in planned.json["changes"]]
+    missed = [text for _, text in DRIFTS if text and not any(text in one for one in texts)]
+    assert not missed, texts
+    assert set(planned.json["visits"]) == {
+        "nvidia_driver", "container_runtime", "gpu_tuning", "model_weights", "engine",
+    }  # fmt: skip
+    mended = verb("provision", "--host", "lab1", "--json")
+    assert mended.status == 0, mended.output
+    assert mended.json["hosts"]["lab1"]["changed"] > 0
+    assert mended.json["hosts"]["lab1"]["unplanned"] == []
+    box.do("rm", "/etc/apt/sources.list.d/theirs.list")
+    again = verb("provision", "--host", "lab1", "--full", "--json")
+    assert again.status == 0, again.output
+    assert again.json["hosts"]["lab1"]["changed"] == 0, again.json["hosts"]["lab1"]["changes"]
+    assert verb("plan", "--host", "lab1", "--json").json["visits"] == {}
 
 
 def test_check_mode_reports_no_change(verb, box):

@@ -9,7 +9,8 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from boxwright import catalog
-from boxwright.ansible.declared import box_of, lock_path, locked_revisions
+from boxwright.ansible import receipts
+from boxwright.ansible.declared import box_of, lock_path, locked_digests, locked_revisions, values_of
 from boxwright.errors import UserError
 from boxwright.planner.changes.runtime import declared_settings
 from boxwright.planner.lookups import lookups
@@ -61,9 +62,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         try:
             box = box_of(self._templar, variables)
             revisions = locked_revisions(lock_path(variables), box, known)
+            digests = locked_digests(lock_path(variables), box)
         except UserError as error:
             raise AnsibleActionFail(str(error)) from error
-        given = {**arguments(box, revisions, known), **self._task.args}
+        declared = receipts.declared(values_of(self._templar, variables))
+        given = {
+            **arguments(box, revisions, known),
+            "declared": declared,
+            "digests": digests,
+            **self._task.args,
+        }
         result: dict[str, Any] = self._execute_module(
             module_name="host_facts", module_args=given, task_vars=task_vars
         )

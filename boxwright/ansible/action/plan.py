@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from boxwright import catalog, facts, planner
@@ -28,7 +30,7 @@ WIDTH = 100
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
     """Arguments: raw (of host_facts), refuse (default true: fail when gates refuse, and lock what was
-    resolved).
+    resolved), full (default false: every role is to be visited).
     """
 
     _supports_check_mode = True
@@ -45,6 +47,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             box = box_of(self._templar, variables)
             models, drafts = locked_revisions(path, box, known)
             made = planner.plan(box, facts.parse(plain(raw), box.host), known, models, drafts)
+            made = replace(made, full=self._full(variables))
             if refuse and path and not made.gates and not self._task.check_mode:
                 _lock(path, made, known)
         except UserError as error:
@@ -53,6 +56,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         if made.gates and refuse:
             result.update(failed=True, refused=True, msg=refusal(made, _places(variables, box.host)))
         return result
+
+    def _full(self, variables: Mapping[str, Any]) -> bool:
+        """Whether all roles are visited: asked for, or a part of a role was asked for by its tag."""
+        tags = variables.get("ansible_run_tags")
+        return boolean(self._task.args.get("full", False)) or (tags is not None and list(tags) != ["all"])
 
 
 def _said(made: HostPlan) -> str:

@@ -171,8 +171,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         if self._role is not None:
             seconds = time.time() - self._role_started
             for host, tally in self._role_tally.items():
-                if not set(tally) - {"skipped"}:
-                    continue
                 state, colour = _outcome(tally)
                 changed = tally.get("changed", 0)
                 self._say(f"{host:<12}  {self._role:<18} {state:<12} {seconds:7.1f} s", colour)

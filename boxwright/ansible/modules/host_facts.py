@@ -8,7 +8,7 @@ import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import (
     docker_traces,
@@ -17,6 +17,7 @@ from ansible.module_utils import (
     nvidia_smi,
     registry_access,
     registry_logins,
+    role_receipts,
 )
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
@@ -45,6 +46,7 @@ options:
       revision: {type: str, description: "Branch, tag or commit; left out, the hub's default branch."}
       path: {type: path, description: "A directory on the host."}
   images: {type: list, elements: str, default: [], description: "Container images to look up."}
+  digests: {type: dict, default: {}, description: "Image -> the digest that it was locked to."}
   endpoint: {type: str, default: "https://huggingface.co", description: "The model hub."}
   token: {type: str, default: "", description: "The hub's token."}
   insecure_registries: {type: list, elements: str, default: [], description: "Registries read in plain HTTP."}
@@ -60,6 +62,10 @@ options:
       ca: {type: str, default: "", description: "Certificate of its authority, as PEM text."}
   proxy: {type: str, default: "", description: "Proxy for http and https."}
   no_proxy: {type: list, elements: str, default: [], description: "Registries that are reached without it."}
+  declared:
+    type: dict
+    default: {}
+    description: "Role -> variable -> sha256 of its value, to be held against the roles' receipts."
 author: [Boxwright maintainers]
 """
 EXAMPLES = r"""
@@ -143,24 +149,36 @@ def query_cards() -> Dict[str, Any]:
         fields.remove(unknown)
 
 
-def images(references: List[str]) -> List[Dict[str, Any]]:
-    """What the engine has of the images: digest, unpacked bytes, CUDA environment."""
+def images(references: List[str], digests: Dict[str, str]) -> List[Dict[str, Any]]:
+    """What the engine has of the images: digest, unpacked bytes, CUDA environment.
+
+    digests: reference -> the digest that is meant, whatever image has the tag here by now.
+    """
     found = []
     for reference in references:
-        answer = said(["docker", "image", "inspect", "--format", "{{json .}}", "--", reference])
+        exact = at_digest(reference, digests.get(reference))
+        answer = said(["docker", "image", "inspect", "--format", "{{json .}}", "--", exact])
         if answer["rc"] == 0:
             image = json.loads(answer["stdout"])
-            digests = [text.partition("@")[2] for text in image.get("RepoDigests") or []]
+            known = [text.partition("@")[2] for text in image.get("RepoDigests") or []]
             found.append(
                 {
                     "reference": reference,
                     "present": True,
                     "size": image.get("Size"),
-                    "digest": digests[0] if digests else None,
+                    "digest": exact.partition("@")[2] or (known[0] if known else None),
                     "env": cuda_env((image.get("Config") or {}).get("Env")),
                 }
             )
     return found
+
+
+def at_digest(reference: str, digest: Optional[str]) -> str:
+    """`repository@digest` of a reference with a tag; the reference as it is without a digest."""
+    if not digest or "@" in reference:
+        return reference
+    place, slash, name = reference.rpartition("/")
+    return "%s%s%s@%s" % (place, slash, name.partition(":")[0], digest)
 
 
 def store(root: str, repo: str) -> List[Dict[str, Any]]:
@@ -227,14 +245,19 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
     """The whole raw answer."""
     with ThreadPoolExecutor(max_workers=6) as pool:
         running = {name: pool.submit(said, argv) for name, argv in COMMANDS.items()}
-        cards, local = pool.submit(query_cards), pool.submit(images, parameters["images"])
+        cards, local = (
+            pool.submit(query_cards),
+            pool.submit(images, parameters["images"], parameters["digests"]),
+        )
         have = pool.submit(on_disk, parameters)
         traces = pool.submit(docker_traces.look, parameters["docker_root"])
+        receipts = pool.submit(role_receipts.compared, parameters["config_dir"], parameters["declared"])
         web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
         commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
         found = {
             "models": have.result() + web.result()["hub"],
             "images": local.result() + web.result()["registry"],
+            "receipts": receipts.result(),
         }
     uname, waiting = os.uname(), kernel_module.next_kernel()
     paths = {
@@ -293,12 +316,14 @@ def main() -> None:
             "docker_root": {"type": "path", "default": "/var/lib/docker"},
             "models": {"type": "list", "elements": "dict", "default": [], "options": model},
             "images": {"type": "list", "elements": "str", "default": []},
+            "digests": {"type": "dict", "default": {}},
             "endpoint": {"type": "str", "default": "https://huggingface.co"},
             "token": {"type": "str", "default": "", "no_log": True},
             "insecure_registries": {"type": "list", "elements": "str", "default": []},
             "registries": registry_access.ARGUMENT,
             "proxy": {"type": "str", "default": ""},
             "no_proxy": {"type": "list", "elements": "str", "default": []},
+            "declared": {"type": "dict", "default": {}, "no_log": True},
         },
     )
     module.exit_json(changed=False, raw=read(module.params))

@@ -49,6 +49,12 @@ def packages(text: str) -> Dict[str, str]:
     return found
 
 
+def held(text: str) -> List[str]:
+    """The names of those lines of dpkg-query whose status says that they are held (its first letter is h)."""
+    rows = (line.split("\t") for line in text.splitlines())
+    return [cells[0].split(":")[0] for cells in rows if len(cells) == 3 and cells[2].startswith("h")]
+
+
 def upstream(version: str) -> str:
     """The upstream part of a Debian version: `580.105.08` of `1:580.105.08-1`."""
     return version.rpartition(":")[2].rpartition("-")[0] or version.rpartition(":")[2]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boxwright.planner.case import Case, Host
-from boxwright.planner.changes import deployments, driver, runtime, tuning
+from boxwright.planner.changes import deployments, drift, driver, runtime, tuning
 from boxwright.planner.changes.change import Change
 
 __all__ = ["Change", "changes"]
@@ -18,10 +18,11 @@ def changes(host: Host, cases: Sequence[Case]) -> tuple[Change, ...] | None:
     """The differences between declaration and host; None where the host was not asked."""
     if not host.facts.recorded:
         return None
-    return (
+    found = (
         *driver.changes(host),
         *runtime.changes(host),
         *tuning.changes(host),
         *(change for case in cases for change in deployments.changes(case)),
         *deployments.gone(host),
     )
+    return (*found, *drift.changes(host, found))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from boxwright.facts.model import Release
 from boxwright.planner.case import Case, Host
+from boxwright.planner.changes import drift
 from boxwright.planner.changes.change import Change
 from boxwright.planner.model_source import quantized_directory
 from boxwright.planner.rules.words import gb, listed
@@ -33,6 +34,11 @@ def changes(case: Case) -> Iterator[Change]:
         note = "in the same release" if number else "new release"
         seconds = None if number else start_seconds(case)
         yield Change(ENGINE, subject, was, to, name, interrupts=not number, seconds=seconds, note=note)
+    receipt = case.host.facts.kept.receipts.get(ENGINE)
+    if receipt and drift.key_of(name) in receipt.differs:
+        to = "declared" if case.deployment.api_key else "made on the box"
+        yield Change(ENGINE, "API key", "another", to, name, interrupts=not found,
+                     seconds=None if found else start_seconds(case))  # fmt: skip
 
 
 def gone(host: Host) -> Iterator[Change]:

@@ -64,6 +64,17 @@ def with_driver(raw: dict[str, Any], cards: int = 2, answering: int | None = Non
     return raw
 
 
+def test_a_hold_is_known_from_either_source(virgin):
+    """On a busy host apt-mark may run out of time: what dpkg says of each package stands by itself."""
+    raw = with_driver(virgin)
+    raw["commands"]["holds"] = said(124, "")
+    assert "nvidia-driver-cuda" not in parse(raw, "box1").driver.held
+    raw["commands"]["packages"]["stdout"] = raw["commands"]["packages"]["stdout"].replace(
+        "nvidia-driver-cuda\t580.105.08-1\tii ", "nvidia-driver-cuda\t580.105.08-1\thi "
+    )
+    assert "nvidia-driver-cuda" in parse(raw, "box1").driver.held
+
+
 def test_a_virgin_host_is_known_by_its_bus(virgin):
     found = parse(virgin, "box1")
     assert (found.host, found.os.id, found.os.version_id, found.os.architecture) == (

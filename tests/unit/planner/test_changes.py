@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 
 from boxwright import catalog, planner
 from boxwright.facts import HostFacts
+from boxwright.planner.changes.drift import ROLES
 from boxwright.spec.box import box_from_variables
 
 
@@ -309,3 +312,86 @@ def test_no_secret_is_shown(facts):
 def test_facts_that_match_a_declaration_give_no_changes(spec):
     box = box_from_variables("box1", spec)
     assert texts(planner.plan(box, HostFacts.from_json(as_declared(box)), CATALOG)) == []
+
+
+def visited(facts, full=False, **receipts):
+    """What the plan of the host as declared visits, with receipts of these roles beside whole ones."""
+    whole = {role: {"differs": [], "drift": []} for role in ROLES}
+    facts["kept"]["receipts"] = {**whole, **receipts}
+    made = planned(SPEC, facts)
+    return dataclasses.replace(made, full=full).to_json()["visits"], texts(made)
+
+
+def one(kind, subject, was="as it was left", now="edited"):
+    return {"differs": [], "drift": [{"kind": kind, "subject": subject, "was": was, "now": now}]}
+
+
+def test_a_host_as_every_role_left_it_is_visited_by_none(facts):
+    assert visited(facts) == ({}, [])
+
+
+def test_a_full_visit_is_one_of_every_role(facts):
+    assert list(visited(facts, full=True)[0]) == list(ROLES)
+
+
+def test_a_role_whose_run_did_not_end_is_visited(facts):
+    facts["kept"]["receipts"] = {role: {"differs": [], "drift": []} for role in ROLES if role != "engine"}
+    assert planned(SPEC, facts).to_json()["visits"] == {
+        "engine": ["no run of it is known to have ended well here"]
+    }
+
+
+def test_a_role_of_another_version_or_declared_otherwise_is_visited_and_nothing_is_promised(facts):
+    receipt = {"differs": ["code", "gpu_tuning_required"], "drift": []}
+    assert visited(facts, gpu_tuning=receipt) == (
+        {"gpu_tuning": ["Boxwright's role is another version", "gpu_tuning_required is declared otherwise"]},
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("drift", "text"),
+    [
+        (
+            one("file", "/etc/boxwright/gpu-tuning.json"),
+            "/etc/boxwright/gpu-tuning.json edited -> as it was left",
+        ),
+        (one("unit", "a.service", "active, enabled", "failed"), "unit a.service failed -> active, enabled"),
+        (one("package", "runc", "1.1 held", "1.1"), "package runc 1.1 -> 1.1 held"),
+    ],
+)
+def test_what_a_role_left_otherwise_is_a_change(facts, drift, text):
+    seen, listed = visited(facts, container_runtime=drift)
+    assert listed == [text]
+    assert list(seen) == ["container_runtime"]
+
+
+@pytest.mark.parametrize("kind", ["beside", "list"])
+def test_what_others_changed_is_looked_at_and_no_change(facts, kind):
+    assert visited(facts, nvidia_driver=one(kind, "/etc/apt/sources.list")) == (
+        {"nvidia_driver": ["/etc/apt/sources.list: as it was left -> edited"]},
+        [],
+    )
+
+
+def test_packages_are_told_once(facts):
+    """A change that says what becomes of a driver stands for the drift that was seen of its packages."""
+    facts["driver"]["held"] = [name for name in facts["driver"]["held"] if name != "nvidia-driver-cuda"]
+    drift = one("package", "nvidia-driver-cuda", "580.105.08-1 held", "580.105.08-1")
+    seen, listed = visited(facts, nvidia_driver=drift)
+    assert listed == ["hold of nvidia-driver-cuda lifted -> held"]
+    assert list(seen) == ["nvidia_driver"]
+
+
+def test_another_key_is_a_change_of_its_own(facts):
+    receipt = {"differs": ["box_deployments[q].api_key"], "drift": []}
+    _, listed = visited(facts, engine=receipt)
+    assert len(listed) == 1
+    assert re.fullmatch(
+        r"q: API key another -> made on the box, about \d+ (s|min) without service", listed[0]
+    )
+
+
+def test_many_reasons_are_counted(facts):
+    receipt = {"differs": [f"engine_{letter}" for letter in "abcde"], "drift": []}
+    assert visited(facts, engine=receipt)[0]["engine"][3:] == ["and 2 more"]
