@@ -215,6 +215,26 @@ def doctor(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
+        "watch": "refresh in place until Ctrl-C",
+        "json": JSON,
+    },
+)
+@told
+def status(
+    c: Any, host: Any, inventory: Any, all: bool = False, watch: bool = False, json: bool = False
+) -> None:
+    """Show how boxes fare now: deployments with their load, cards with their heat, and what has drifted."""
+    from boxwright.cli import statuses
+
+    statuses.status(host, inventory, every=all, watch=watch, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
@@ -356,8 +376,9 @@ def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False,
 
 
 namespace = Collection(
-    init, provision, plan, recommend, facts, explain, doctor, validate, schema, key, rollback, test, role
-)
+    init, provision, plan, recommend, facts, explain, status, doctor, validate, schema, key, rollback,
+    test, role,
+)  # fmt: skip
 lab_verbs = Collection("lab")
 lab_verbs.add_task(lab_up, "up")
 lab_verbs.add_task(lab_status, "status")

@@ -36,7 +36,7 @@ def examine(raw: Mapping[str, Any]) -> tuple[list[Deployment], Report]:
     for one in _deployments(raw):
         name = str(one.get("name"))
         values[name] = readings.of_deployment(one)
-        deployments.append(_state(one, values[name]))
+        deployments.append(state_of(one, values[name]))
         logs += _logs(one, name, serving=bool(values[name].get("serving")))
     logs += [
         _log(raw, "kernel", "kernel", "kernel log"),
@@ -62,7 +62,8 @@ def _logs(one: Mapping[str, Any], name: str, *, serving: bool) -> list[Log]:
     return found
 
 
-def _state(one: Mapping[str, Any], values: Mapping[str, Any]) -> Deployment:
+def state_of(one: Mapping[str, Any], values: Mapping[str, Any]) -> Deployment:
+    """How a deployment fares. one: as it was read; values: what readings.of_deployment made of it."""
     unit = _unit(one)
     if values.get("serving"):
         state, what = "serving", ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Bits of the driver's reasons for lower clocks (NVML: nvmlClocksEventReasons).
@@ -39,12 +39,7 @@ def of_deployment(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_metrics(text: str) -> dict[str, Any]:
     """Counters by name: summed over the engine's processes; shares (0 to 1) are the largest of them."""
-    values: dict[str, list[float]] = {}
-    for line in text.splitlines():
-        name, _, value = line.rpartition(" ")
-        number = finite(value)
-        if number is not None:
-            values.setdefault(name.partition("{")[0], []).append(number)
+    values = _values(text)
     found: dict[str, Any] = {}
     for reading, names in _COUNTERS.items():
         known = [number for name in names for number in values.get(name, ())]
@@ -57,6 +52,24 @@ def of_metrics(text: str) -> dict[str, Any]:
     if found.get("drafted"):
         found["acceptance"] = found.get("accepted", 0) / found["drafted"]
     return found
+
+
+def total(text: str, names: Sequence[str]) -> float | None:
+    """The sum of counters over the engine's processes; None where there are none of these names."""
+    values = _values(text)
+    known = [number for name in names for number in values.get(name, ())]
+    return sum(known) if known else None
+
+
+def _values(text: str) -> dict[str, list[float]]:
+    """Prometheus text: name -> its values, one a set of labels."""
+    values: dict[str, list[float]] = {}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(" ")
+        number = finite(value)
+        if number is not None:
+            values.setdefault(name.partition("{")[0], []).append(number)
+    return values
 
 
 def of_host(raw: Mapping[str, Any]) -> dict[str, Any]:
