@@ -232,6 +232,18 @@ def status(
 
 @task(
     iterable=["host", "inventory"],
+    help={"host": HOST, "inventory": INVENTORY, "all": "every host of the inventory", "json": JSON},
+)
+@told
+def verify(c: Any, host: Any, inventory: Any, all: bool = False, json: bool = False) -> None:
+    """See whether boxes still are as declared and their models answer; change nothing."""
+    from boxwright.cli import verifying
+
+    verifying.verify(host, inventory, every=all, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
     help={
         "host": HOST,
         "inventory": INVENTORY,
@@ -376,9 +388,22 @@ def catalog_sglang(c: Any, release: str, package: str = "", check: bool = False,
 
 
 namespace = Collection(
-    init, provision, plan, recommend, facts, explain, status, doctor, validate, schema, key, rollback,
-    test, role,
-)  # fmt: skip
+    init,
+    provision,
+    plan,
+    recommend,
+    facts,
+    explain,
+    status,
+    verify,
+    doctor,
+    validate,
+    schema,
+    key,
+    rollback,
+    test,
+    role,
+)
 lab_verbs = Collection("lab")
 lab_verbs.add_task(lab_up, "up")
 lab_verbs.add_task(lab_status, "status")

@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class HostReport:
-    """What a run did on one host. changed: number of tasks; results: kept module results by name."""
+    """What a run did on one host. changed: number of tasks; results: kept module results by name.
+
+    failure: the last one; failures: each of them, also those that the run went on after.
+    """
 
     name: str
     changed: int = 0
@@ -28,6 +31,7 @@ class HostReport:
     roles: Sequence[Mapping[str, Any]] = ()
     results: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     failure: Mapping[str, Any] | None = None
+    failures: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)

@@ -104,12 +104,14 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             return
         self._count(result, "failed")
         message = failure_text(data)
-        self._host(result)["failure"] = {
+        failure = {
             "role": self._role,
             "task": result.task.name,
             "message": message,
             "kind": "refused" if data.get("refused") else "failed",
         }
+        self._host(result).update(failure=failure)
+        self._host(result)["failures"].append(failure)
         title = "refused" if data.get("refused") else f"failed at: {result.task.name}"
         self._say(f"\n{result.host.get_name()}: {title}\n", RED)
         self._say("\n".join(f"  {line}" for line in message.splitlines()) + "\n")
@@ -161,7 +163,15 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     def _host(self, result: Any) -> dict[str, Any]:
         return self._hosts.setdefault(
             result.host.get_name(),
-            {"changed": 0, "tasks": 0, "changed_tasks": [], "roles": [], "results": {}, "failure": None},
+            {
+                "changed": 0,
+                "tasks": 0,
+                "changed_tasks": [],
+                "roles": [],
+                "results": {},
+                "failure": None,
+                "failures": [],
+            },
         )
 
     def _count(self, result: Any, kind: str) -> None:
