@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils import host_reading, store_manifest
-from ansible.module_utils.apt_sources import pins_text, source_text
+from ansible.module_utils.apt_texts import pins_text, source_text
 from ansible.module_utils.docker_proxy import variables_text
 
 from boxwright.facts import parse

@@ -1,16 +1,13 @@
-"""apt and dpkg on a host: what is installed, what would happen, who holds the lock, what went wrong."""
+"""apt and dpkg on a host: what is installed, what would happen, what went wrong."""
 
 from __future__ import annotations
 
-import fcntl
-import fnmatch
 import os
 import re
-import struct
-import time
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, Optional
 
-from ansible.module_utils.command import Result, read, run
+from ansible.module_utils.command import Result, run
+from ansible.module_utils.packages import Package, Step
 
 #: Locks that apt-get takes, in the order in which it takes them.
 LOCKS = (
@@ -42,45 +39,10 @@ OPTIONS = [
 ]
 
 
-class Package(NamedTuple):
-    """An installed (or half installed) package. status: dpkg's three letters, "ii " is healthy."""
-
-    name: str
-    version: str
-    status: str
-
-    @property
-    def healthy(self) -> bool:
-        """Unpacked, configured and in want of nothing."""
-        return self.status[1:3] in ("i ", "i")
-
-    @property
-    def unfinished(self) -> bool:
-        """dpkg began something with it and did not end."""
-        return self.status[1:2] in ("U", "F", "H", "W", "t") or self.status[2:3] == "R"
-
-
-class Step(NamedTuple):
-    """One line of what apt would do. kind: "install", "upgrade", "downgrade", "remove"."""
-
-    kind: str
-    name: str
-    old: Optional[str]
-    new: Optional[str]
-
-    def text(self) -> str:
-        """For a person: "nvidia-open 570… -> 580…"."""
-        return "%s %s %s" % (self.kind, self.name, " -> ".join(v for v in (self.old, self.new) if v))
-
-
 def journal_pending() -> bool:
     """Whether dpkg was cut off so early that only its journal knows; apt then refuses to work."""
     updates = "/var/lib/dpkg/updates"
     return os.path.isdir(updates) and bool(os.listdir(updates))
-
-
-class LockTimeout(Exception):
-    """Somebody else kept a package lock for the whole of the waiting time; the text names them."""
 
 
 def environment(proxy: Optional[str] = None) -> Dict[str, str]:
@@ -92,6 +54,16 @@ def installed() -> Dict[str, Package]:
     """Every package that dpkg has files or settings of, by name ("name:arch" for foreign architectures)."""
     cells = "${binary:Package}\t${Version}\t${db:Status-Abbrev}\t${Architecture}\n"
     return parse_installed(run(["dpkg-query", "-W", "-f", cells]).stdout, native())
+
+
+def healthy(status: str) -> bool:
+    """Whether dpkg's three letters (`ii `) say: unpacked, configured and in want of nothing."""
+    return status[1:3] in ("i ", "i")
+
+
+def unfinished(status: str) -> bool:
+    """Whether they say that dpkg began something with the package and did not end."""
+    return status[1:2] in ("U", "F", "H", "W", "t") or status[2:3] == "R"
 
 
 def parse_installed(text: str, native_architecture: str) -> Dict[str, Package]:
@@ -107,7 +79,7 @@ def parse_installed(text: str, native_architecture: str) -> Dict[str, Package]:
             if cells[0].count(":") == 0 or cells[3] != native_architecture
             else cells[0].split(":")[0]
         )
-        packages[name] = Package(name, cells[1], cells[2])
+        packages[name] = Package(name, cells[1], healthy(cells[2]), unfinished(cells[2]))
     return packages
 
 
@@ -133,17 +105,6 @@ def automatic() -> List[str]:
     suffix = ":" + native()
     names = run(["apt-mark", "showauto"]).stdout.split()
     return [name[: -len(suffix)] if name.endswith(suffix) else name for name in names]
-
-
-def matches(name: str, globs: Iterable[str]) -> bool:
-    """Whether `name` is meant by `globs`; a glob with a leading "!" takes names out again, in order."""
-    meant = False
-    for glob in globs:
-        if glob.startswith("!"):
-            meant = meant and not fnmatch.fnmatchcase(name, glob[1:])
-        else:
-            meant = meant or fnmatch.fnmatchcase(name, glob)
-    return meant
 
 
 _STEP = re.compile(
@@ -221,38 +182,3 @@ def reasons(done: Result, most: int = 12) -> str:
         chosen = ["killed by signal %d" % -done.rc, *chosen]
     unique = list(dict.fromkeys(chosen))
     return "\n".join(unique[:most]) or "exit status %d without a message" % done.rc
-
-
-def lock_holder(path: str) -> Optional[int]:
-    """The process that holds the lock at `path` (0: one of another PID namespace), or None if it is free."""
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return None
-    try:
-        # struct flock of 64-bit Linux: type, whence, start, length, pid.
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
-        kind, _, _, _, pid = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
-        return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
-    finally:
-        os.close(descriptor)
-
-
-def holder_name(pid: int) -> str:
-    """A process for a message: its command line and number."""
-    words = (read("/proc/%d/cmdline" % pid) or "").replace("\0", " ").strip() if pid else ""
-    return "%s (process %d)" % (words[:120], pid) if words else "a process that cannot be seen from here"
-
-
-def wait_for_locks(timeout: float, locks: Tuple[str, ...] = LOCKS) -> Optional[str]:
-    """Wait until nobody holds a package lock; who was waited for, or None. Raises LockTimeout."""
-    waited_for, until = None, time.monotonic() + timeout
-    while True:
-        held = [(path, pid) for path, pid in ((path, lock_holder(path)) for path in locks) if pid is not None]
-        if not held:
-            return waited_for
-        path, pid = held[0]
-        waited_for = holder_name(pid)
-        if time.monotonic() >= until:
-            raise LockTimeout("%s holds %s, still after %d s" % (waited_for, path, timeout))
-        time.sleep(1)

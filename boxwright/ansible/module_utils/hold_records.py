@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from typing import Dict, Iterable, List
+from typing import Dict, Iterable, List, Optional
 
-from ansible.module_utils.apt import Step, matches
 from ansible.module_utils.command import read, write
+from ansible.module_utils.packages import Step
 
 
 class RecordError(Exception):
@@ -20,7 +19,8 @@ class Record:
 
     declared: packages asked for. holds: packages that we hold. installed: packages that were not there
     before us. removed, changed: packages that left or came into another version because of us, with the
-    version before. automatic: those of these that nobody had asked for by name.
+    version before. automatic: those of these that nobody had asked for by name. states: files that dnf
+    changes beside the packages (module streams), with their texts before us; None for no file.
     """
 
     def __init__(self, root: str, name: str) -> None:
@@ -39,14 +39,15 @@ class Record:
         self.removed: Dict[str, str] = data.get("removed", {})
         self.changed: Dict[str, str] = data.get("changed", {})
         self.automatic: List[str] = data.get("automatic", [])
+        self.states: Dict[str, Optional[str]] = data.get("states", {})
 
     def note(self, steps: Iterable[Step], automatic: Iterable[str]) -> None:
         """What a change adds and takes, with what was there before the first of them.
 
-        automatic: packages that nobody has asked for by name, as apt knows them before the change.
+        automatic: packages that nobody has asked for by name, as they are known before the change.
         """
         for step in steps:
-            if step.name in self.installed:
+            if step.name in self.installed or step.kind == "stream":
                 continue
             if step.kind == "remove":
                 self.removed[step.name] = self.changed.pop(step.name, step.old or "")
@@ -71,6 +72,7 @@ class Record:
                     "removed": self.removed,
                     "changed": self.changed,
                     "automatic": sorted(self.automatic),
+                    **({"states": self.states} if self.states else {}),
                 },
                 indent=1,
                 sort_keys=True,
@@ -92,28 +94,3 @@ def other_groups(root: str, name: str) -> Dict[str, str]:
             for package in Record(root, entry[:-5]).holds:
                 found[package] = entry[:-5]
     return found
-
-
-def blacklist_path(root: str, name: str) -> str:
-    """Where unattended-upgrades reads that a group's packages are not for it."""
-    return "%s/etc/apt/apt.conf.d/52boxwright-%s" % (root, name)
-
-
-def blacklist_text(names: List[str], globs: List[str]) -> str:
-    """The apt configuration; unattended-upgrades takes Python regular expressions matched from the start."""
-    patterns = ["^%s$" % _escaped(name) for name in names if not matches(name, globs)]
-    patterns += [
-        "^%s$" % _escaped(glob).replace("\\*", ".*").replace("\\?", ".")
-        for glob in globs
-        if not glob.startswith("!")
-    ]
-    quoted = "".join('    "%s";\n' % pattern.replace("\\", "\\\\") for pattern in dict.fromkeys(patterns))
-    return (
-        "// Kept by Boxwright; edits are overwritten.\n"
-        "// These packages change when the inventory says so, not at night.\n"
-        "Unattended-Upgrade::Package-Blacklist {\n%s};\n" % quoted
-    )
-
-
-def _escaped(name: str) -> str:
-    return re.escape(name).replace("\\-", "-")

@@ -1,22 +1,23 @@
-"""Make a group of packages true on a Debian or Ubuntu host: installed together and held."""
+"""Make a group of packages true on a host: installed together and held."""
 
 from __future__ import annotations
 
-from ansible.module_utils.apt_transaction import PackagesError
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hold_records import RecordError
 from ansible.module_utils.package_group import Group, versions
 from ansible.module_utils.package_source import remove_source
+from ansible.module_utils.packages import PackagesError
 
 DOCUMENTATION = r"""
 module: held_packages
-short_description: Packages installed in one apt transaction and held, with a person's own holds respected
+short_description: Packages installed in one transaction and held, with a person's own holds respected
 description:
   - Everything is simulated before anything changes; packages are downloaded before anything is unpacked.
   - Holds set here are recorded in C(/var/lib/boxwright/holds/NAME.json). A hold that is not recorded there
     belongs to a person (or to another group) and stops the call where the package would have to change.
   - Of what was there before, versions are recorded; absent brings them back as far as the sources have them.
-  - A dpkg that was interrupted is brought to an end first; a package lock held by someone else is waited for.
+  - An installation that was interrupted is brought to an end first; a package lock of someone else is waited
+    for.
 options:
   name: {description: "Name of the group of packages.", type: str, required: true}
   state:
@@ -38,7 +39,7 @@ options:
     elements: str
     default: []
   pin:
-    description: "Whether apt is told to prefer that version (C(preferences.d/boxwright-held-NAME.pref))."
+    description: "Of apt: whether it shall prefer that version (C(preferences.d/boxwright-held-NAME.pref))."
     type: bool
     default: false
   hold:
@@ -58,7 +59,8 @@ options:
     type: str
   new_source:
     description:
-      - Name of a source that M(apt_source) has just made for this; it goes again when nothing can be changed.
+      - Name of a source that M(package_source) has just made for this; it goes again when nothing can be
+        changed.
     type: str
   replaces:
     description: "Globs of installed packages that leave in the same transaction, unless they are wanted."
@@ -66,11 +68,15 @@ options:
     elements: str
     default: []
   may_remove:
-    description: "Globs of packages that apt may remove to get there."
+    description: "Globs of packages that may be removed to get there."
     type: list
     elements: str
     default: []
   allow_downgrade: {description: "Whether versions may go down.", type: bool, default: false}
+  stream:
+    description: "Of dnf: C(module:stream) that the packages come from, if their source has modules."
+    type: str
+    default: ""
   recommends: {description: "Whether recommended packages come along.", type: bool, default: false}
   purge: {description: "With absent, whether configuration files go too.", type: bool, default: true}
   source_pending:
@@ -78,7 +84,7 @@ options:
     type: bool
     default: false
   proxy: {description: "Proxy for downloads; otherwise the environment's.", type: str}
-  lock_timeout_s: {description: "How long to wait for another apt, in seconds.", type: int, default: 300}
+  lock_timeout_s: {description: "Seconds to wait for another package manager.", type: int, default: 300}
   timeout_s: {description: "How long the transaction may take, in seconds.", type: int, default: 3600}
 """
 
@@ -126,6 +132,7 @@ def main() -> None:
             "replaces": {"type": "list", "elements": "str", "default": []},
             "may_remove": {"type": "list", "elements": "str", "default": []},
             "allow_downgrade": {"type": "bool", "default": False},
+            "stream": {"type": "str", "default": ""},
             "recommends": {"type": "bool", "default": False},
             "purge": {"type": "bool", "default": True},
             "source_pending": {"type": "bool", "default": False},

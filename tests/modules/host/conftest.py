@@ -25,7 +25,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def module(capsys, monkeypatch, root):
-    """module("apt_source", defaults) -> call(check=…, **arguments), which runs it on `root`: its result."""
+    """module("package_source", defaults) -> call(check=…, **arguments), run on `root`: its result."""
 
     def prepare(module_name, **defaults):
         code = importlib.import_module(f"boxwright.ansible.modules.{module_name}")

@@ -1,5 +1,6 @@
 """A host's programs in small: a directory for PATH whose programs share one state, a JSON file."""
 
+import importlib.util
 import json
 import os
 import shlex
@@ -8,6 +9,14 @@ from pathlib import Path
 
 PROGRAMS = Path(__file__).with_name("programs")
 STAND_IN = Path(__file__).with_name("stand_in.py")
+
+
+def load(name):
+    """The helper of that name beside this file."""
+    spec = importlib.util.spec_from_file_location(f"host_{name}", Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def launcher(*words):

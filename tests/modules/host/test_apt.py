@@ -5,8 +5,9 @@ import sys
 import time
 
 import pytest
-from ansible.module_utils import apt, apt_sources
+from ansible.module_utils import apt, apt_texts, package_locks, package_manager
 from ansible.module_utils.command import Result
+from ansible.module_utils.packages import Step, matches
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from ansible.module_utils.command import Result
     ],
 )
 def test_globs(globs, name, meant):
-    assert apt.matches(name, globs) is meant
+    assert matches(name, globs) is meant
 
 
 def test_simulation_of_apt_3():
@@ -38,9 +39,9 @@ def test_simulation_of_apt_3():
         "Conf dkms (3.3.0-1 NVIDIA:x [all])\n"
     )
     assert apt.parse_simulation(text) == [
-        apt.Step("remove", "nvidia-smi", "550.163.01-2", None),
-        apt.Step("upgrade", "nvidia-driver-cuda", "570.195.03-1", "580.105.08-1"),
-        apt.Step("install", "dkms", None, "3.3.0-1"),
+        Step("remove", "nvidia-smi", "550.163.01-2", None),
+        Step("upgrade", "nvidia-driver-cuda", "570.195.03-1", "580.105.08-1"),
+        Step("install", "dkms", None, "3.3.0-1"),
     ]
 
 
@@ -100,28 +101,28 @@ def holder(tmp_path):
 
 def test_the_holder_of_a_lock_is_named(holder):
     process, lock = holder
-    assert apt.lock_holder(lock) == process.pid
-    with pytest.raises(apt.LockTimeout, match=rf"process {process.pid}\) holds {lock}"):
-        apt.wait_for_locks(0, (lock,))
+    assert package_locks.lock_holder(lock) == process.pid
+    with pytest.raises(package_locks.LockTimeout, match=rf"process {process.pid}\) holds {lock}"):
+        package_locks.wait_for_locks(0, (lock,))
 
 
 def test_a_lock_is_waited_for(holder):
     process, lock = holder
     started = time.monotonic()
     subprocess.Popen([sys.executable, "-c", f"import os,time; time.sleep(1); os.kill({process.pid}, 9)"])
-    assert str(process.pid) in apt.wait_for_locks(30, (lock,))
+    assert str(process.pid) in package_locks.wait_for_locks(30, (lock,))
     assert time.monotonic() - started < 20
 
 
 def test_free_and_missing_locks_are_free(tmp_path):
     (tmp_path / "free").touch()
-    assert apt.wait_for_locks(0, (str(tmp_path / "free"), str(tmp_path / "missing"))) is None
+    assert package_locks.wait_for_locks(0, (str(tmp_path / "free"), str(tmp_path / "missing"))) is None
 
 
 def test_an_own_lock_is_no_obstacle(tmp_path):
     with (tmp_path / "own").open("w") as stream:
         fcntl.lockf(stream, fcntl.LOCK_EX)
-        assert apt.lock_holder(str(tmp_path / "own")) is None
+        assert package_locks.lock_holder(str(tmp_path / "own")) is None
         assert os.getpid()
 
 
@@ -133,7 +134,7 @@ def test_source_text():
         "components": [],
         "architectures": ["amd64"],
     }
-    assert apt_sources.source_text(params, "/etc/apt/keyrings/x.gpg").splitlines()[1:] == [
+    assert apt_texts.source_text(params, "/etc/apt/keyrings/x.gpg").splitlines()[1:] == [
         "# Key: http://k",
         "Types: deb",
         "URIs: http://u/",
@@ -150,38 +151,61 @@ DEB822 = (
 
 
 def test_another_definition_of_the_address_is_switched_off_in_a_list():
-    text = apt_sources.without(LIST, False, ["https://there/cuda/x86_64"])
+    text = apt_texts.without(LIST, False, ["https://there/cuda/x86_64"])
     assert text.splitlines()[1].startswith("# Disabled by Boxwright: deb [signed-by")
     assert text.splitlines()[2] == LIST.splitlines()[2]
-    assert apt_sources.without(text, False, ["https://there/cuda/x86_64"]) == text
+    assert apt_texts.without(text, False, ["https://there/cuda/x86_64"]) == text
 
 
 def test_another_definition_of_the_address_is_switched_off_in_deb822():
-    text = apt_sources.without(DEB822, True, ["https://there/cuda/x86_64/"])
+    text = apt_texts.without(DEB822, True, ["https://there/cuda/x86_64/"])
     assert "URIs: https://other/\n" in text
     assert "URIs: http://deb/\n" in text
-    alone = apt_sources.without("Types: deb\nURIs: https://there/\nSuites: /\n", True, ["https://there"])
+    alone = apt_texts.without("Types: deb\nURIs: https://there/\nSuites: /\n", True, ["https://there"])
     assert "\nEnabled: no\n" in alone
-    assert apt_sources.without(alone, True, ["https://there"]) == alone
+    assert apt_texts.without(alone, True, ["https://there"]) == alone
 
 
 def test_other_files_stay_as_they_are():
-    assert apt_sources.without(LIST, False, ["https://elsewhere/"]) == LIST
-    assert apt_sources.without(DEB822, True, ["https://elsewhere/"]) == DEB822
+    assert apt_texts.without(LIST, False, ["https://elsewhere/"]) == LIST
+    assert apt_texts.without(DEB822, True, ["https://elsewhere/"]) == DEB822
 
 
 def test_sha1_policy():
     text = (
         "[hash_algorithms]\nsha1.second_preimage_resistance = 2026-02-01    # Extend\nsha224 = 2026-02-01\n"
     )
-    assert "sha1.second_preimage_resistance = 2030-02-01" in apt_sources.sha1_policy(text)
-    assert "sha224 = 2026-02-01" in apt_sources.sha1_policy(text)
-    assert apt_sources.sha1_policy("[packets]\n") is None
+    assert "sha1.second_preimage_resistance = 2030-02-01" in apt_texts.sha1_policy(text)
+    assert "sha224 = 2026-02-01" in apt_texts.sha1_policy(text)
+    assert apt_texts.sha1_policy("[packets]\n") is None
 
 
 def test_lists_are_found_by_apts_names(tmp_path):
     lists = tmp_path / "var/lib/apt/lists"
     lists.mkdir(parents=True)
-    pattern = apt_sources.list_pattern(str(tmp_path), "https://user:pw@there/cuda/x86_64/")
+    pattern = apt_texts.list_pattern(str(tmp_path), "https://user:pw@there/cuda/x86_64/")
     (lists / "there_cuda_x86%5f64_._InRelease").touch()
     assert [path.name for path in tmp_path.glob(pattern[len(str(tmp_path)) + 1 :])]
+
+
+@pytest.mark.parametrize(
+    ("release", "manager"),
+    [
+        ('ID=debian\nVERSION_ID="13"\n', "apt"),
+        ("ID=ubuntu\nID_LIKE=debian\n", "apt"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf"),
+        ('ID="rhel"\nID_LIKE="fedora"\n', "dnf"),
+        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "apt"),
+    ],
+)
+def test_the_package_manager_is_the_distributions(tmp_path, release, manager):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text(release)
+    assert package_manager.name(str(tmp_path)) == manager
+
+
+def test_where_the_distribution_is_unknown_the_program_tells(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert package_manager.name(str(tmp_path)) == ""
+    (tmp_path / "dnf").touch(mode=0o755)
+    assert package_manager.name(str(tmp_path)) == "dnf"

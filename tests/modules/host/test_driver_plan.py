@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils import apt
+from ansible.module_utils import packages
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = ROOT / "roles" / "nvidia_driver"
@@ -204,7 +204,7 @@ def test_another_branch_leaves_in_the_same_transaction_on_ubuntu(name, leaves):
     globs = [
         glob.replace("{{ nvidia_driver_branch }}", "580") for glob in variables["_nvidia_driver_replaces"]
     ]
-    assert apt.matches(name, globs) is leaves
+    assert packages.matches(name, globs) is leaves
 
 
 def test_defaults_are_those_of_the_argument_specs():

@@ -2,7 +2,9 @@ import json
 
 import pytest
 from ansible.module_utils import apt, hold_records
-from ansible.module_utils.apt_transaction import PackagesError, Rules, Wanted, refusals, resolve
+from ansible.module_utils.apt_manager import resolve
+from ansible.module_utils.apt_texts import blacklist_text
+from ansible.module_utils.packages import PackagesError, Rules, Step, Wanted, refusals
 from host_doubles import World
 
 DRIVERS = ["570.195.03-1", "580.95.05-1", "580.105.08-1", "595.71.05-1"]
@@ -364,17 +366,19 @@ def test_resolve_tells_every_package_that_is_missing():
 
 def test_refusals_are_all_told():
     steps = [
-        apt.Step("upgrade", "x", "1", "2"),
-        apt.Step("downgrade", "y", "2", "1"),
-        apt.Step("remove", "z", "1", None),
+        Step("upgrade", "x", "1", "2"),
+        Step("downgrade", "y", "2", "1"),
+        Step("remove", "z", "1", None),
     ]
-    told = refusals(steps, Rules(None, [], {"x": "by a person"}, [], [], downgrade=False))
+    told = refusals(
+        steps, Rules(None, [], {"x": "by a person"}, [], [], downgrade=False), "apt", "apt-mark unhold NAME"
+    )
     assert len(told) == 3
-    assert refusals(steps, Rules(None, [], {}, ["z"], [], downgrade=True)) == []
+    assert refusals(steps, Rules(None, [], {}, ["z"], [], downgrade=True), "apt", "") == []
 
 
 def test_blacklist_is_what_unattended_upgrades_matches():
-    text = hold_records.blacklist_text(["lib++", "nvidia-driver"], ["nvidia-*", "!nvidia-container-*"])
+    text = blacklist_text(["lib++", "nvidia-driver"], ["nvidia-*", "!nvidia-container-*"])
     assert '"^lib\\\\+\\\\+$";' in text
     assert '"^nvidia-.*$";' in text
     assert "container" not in text

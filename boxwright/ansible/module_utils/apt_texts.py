@@ -1,10 +1,13 @@
-"""The texts of a package source: deb822 files, pins, other definitions of one address."""
+"""The texts of apt's files: deb822 sources, pins, other definitions of one address, automatic upgrades."""
 
 from __future__ import annotations
 
 import glob
 import re
 from typing import Any, Dict, List, Optional
+from urllib.parse import urlsplit
+
+from ansible.module_utils.packages import matches
 
 HEADER = "# Kept by Boxwright; edits are overwritten.\n"
 _DISABLED = "# Disabled by Boxwright: "
@@ -35,6 +38,14 @@ def pins_text(pins: List[Dict[str, Any]]) -> Optional[str]:
         return None
     record = "Package: %s\nPin: %s\nPin-Priority: %d\n"
     return HEADER + "".join("\n" + record % (" ".join(p["packages"]), p["pin"], p["priority"]) for p in pins)
+
+
+def preferred_text(packages: List[str], uri: str) -> Optional[str]:
+    """The preferences file that takes `packages` (globs) from the host of `uri` before any other."""
+    if not packages:
+        return None
+    origin = 'origin "%s"' % (urlsplit(uri).hostname or "")
+    return pins_text([{"packages": packages, "pin": origin, "priority": 990}])
 
 
 def sha1_policy(text: str) -> Optional[str]:
@@ -82,3 +93,23 @@ def _stanza_without(stanza: str, unwanted: "set[str]") -> str:
     if kept:
         return stanza[: field.start()] + "URIs: " + " ".join(kept) + stanza[field.end() :]
     return stanza[: field.start()] + _DISABLED.strip() + "\nEnabled: no\n" + stanza[field.start() :]
+
+
+def blacklist_text(names: List[str], globs: List[str]) -> str:
+    """apt's configuration; unattended-upgrades takes Python regular expressions matched from the start."""
+    patterns = ["^%s$" % _escaped(name) for name in names if not matches(name, globs)]
+    patterns += [
+        "^%s$" % _escaped(glob).replace("\\*", ".*").replace("\\?", ".")
+        for glob in globs
+        if not glob.startswith("!")
+    ]
+    quoted = "".join('    "%s";\n' % pattern.replace("\\", "\\\\") for pattern in dict.fromkeys(patterns))
+    return (
+        "// Kept by Boxwright; edits are overwritten.\n"
+        "// These packages change when the inventory says so, not at night.\n"
+        "Unattended-Upgrade::Package-Blacklist {\n%s};\n" % quoted
+    )
+
+
+def _escaped(name: str) -> str:
+    return re.escape(name).replace("\\-", "-")

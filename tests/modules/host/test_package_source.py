@@ -45,12 +45,12 @@ def host(root, tmp_path, monkeypatch, keys, module):
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
     world.call = module(
-        "apt_source",
+        "package_source",
         name="cuda",
         uris=["http://there/x86_64/"],
         key_url=keys + "/one.asc",
         fingerprints=[FINGERPRINT],
-        pins=[{"packages": ["nvidia-*"], "pin": "version 580.*", "priority": 1001}],
+        preferred=["nvidia-*"],
     )
     world.tree = lambda: {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -67,9 +67,8 @@ def test_makes_key_source_and_pins(host, root):
         "etc/apt/preferences.d/cuda.pref",
         "etc/apt/sources.list.d/cuda.sources",
     ]
-    assert (
-        "Pin: version 580.*\nPin-Priority: 1001\n" in (root / "etc/apt/preferences.d/cuda.pref").read_text()
-    )
+    pins = (root / "etc/apt/preferences.d/cuda.pref").read_text()
+    assert 'Package: nvidia-*\nPin: origin "there"\nPin-Priority: 990\n' in pins
     assert (root / "etc/apt/keyrings/cuda.gpg").stat().st_mode & 0o777 == 0o644
 
 
