@@ -247,6 +247,46 @@ def verify(c: Any, host: Any, inventory: Any, all: bool = False, json: bool = Fa
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
+        "deployment": "only this one",
+        "lines": "how many lines of each, from the end",
+        "since": "only what is newer: 10m, 2h, 1d, or 2026-11-30",
+        "follow": "go on as more comes, until Ctrl-C",
+        "json": JSON,
+    },
+)
+@told
+def logs(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    deployment: str | None = None,
+    lines: str = "200",
+    since: str = "",
+    follow: bool = False,
+    json: bool = False,
+) -> None:
+    """Show what engines wrote, without secrets."""
+    from boxwright.cli import journals
+
+    journals.logs(
+        host,
+        inventory,
+        every=all,
+        deployment=deployment,
+        lines=lines,
+        since=since,
+        follow=follow,
+        as_json=json,
+    )
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
@@ -396,6 +436,7 @@ namespace = Collection(
     explain,
     status,
     verify,
+    logs,
     doctor,
     validate,
     schema,

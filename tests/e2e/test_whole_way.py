@@ -127,6 +127,30 @@ def test_the_plan_of_a_provisioned_box_lists_no_change_and_visits_no_role(verb, 
     assert (ran.json["changes"], ran.json["visits"]) == ([], {})
 
 
+def test_the_box_at_a_glance(verb, box):
+    ran = verb("status", "--host", "lab1", "--json")
+    assert ran.status == 0, ran.output
+    seen = ran.json["lab1"]
+    assert [(one["name"], one["state"], one["context"]) for one in seen["deployments"]] == [
+        ("smollm2", "serving", 4096)
+    ]
+    assert seen["deployments"][0]["tokens_per_s"] is not None
+    assert [card["name"] for card in seen["cards"]] == ["NVIDIA GeForce RTX 5090"]
+    assert seen["drifted"] == []
+    table = verb("status", "--host", "lab1").output
+    assert re.search(r"^lab1 +smollm2 +serving ", table, re.MULTILINE)
+    assert max(map(len, table.splitlines())) <= 100
+
+
+def test_the_box_is_seen_to_be_as_declared(verb, box):
+    before = state_of_engine(box)
+    ran = verb("verify", "--host", "lab1", "--json")
+    assert ran.status == 0, ran.output
+    assert ran.json["lab1"]["as_declared"] is True
+    assert "Paris" in ran.json["lab1"]["deployments"][0]["answer"]
+    assert state_of_engine(box) == before
+
+
 def test_a_full_run_visits_every_role_and_changes_nothing(verb, box):
     before = state_of_engine(box)
     ran = verb("provision", "--host", "lab1", "--full", "--json")
@@ -193,6 +217,10 @@ def test_what_others_did_to_a_box_is_found_in_one_trip_and_mended(verb, box):
     assert set(planned.json["visits"]) == {
         "nvidia_driver", "container_runtime", "gpu_tuning", "model_weights", "engine",
     }  # fmt: skip
+    verified = verb("verify", "--host", "lab1")
+    assert verified.status == 1, verified.output
+    assert "lab1: NOT as declared" in verified.output
+    assert "drift   clock lock none" in verified.output
     mended = verb("provision", "--host", "lab1", "--json")
     assert mended.status == 0, mended.output
     assert mended.json["hosts"]["lab1"]["changed"] > 0

@@ -23,6 +23,7 @@ DOCUMENTATION = """
 #: Results that verbs read from the report, by the module's (or action's) name.
 KEPT_RESULTS = (
     "plan", "engine_gate", "engine_rollback", "host_facts", "slurp", "diagnosis", "box_status",
+    "engine_journal",
 )  # fmt: skip
 #: What Ansible puts in a trace's place when it has none.
 NO_TRACE = "(traceback unavailable)"
