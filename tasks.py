@@ -287,6 +287,35 @@ def logs(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
+        "output": "the file to write (default: boxwright-report-TIME.json here)",
+        "show": "print all that would be written",
+        "yes": "write it without asking",
+        "json": JSON,
+    },
+)
+@told
+def report(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    output: str = "",
+    show: bool = False,
+    yes: bool = False,
+    json: bool = False,
+) -> None:
+    """Gather facts, plan, diagnosis and logs of boxes in one file to send on, without secrets and names."""
+    from boxwright.cli import reporting
+
+    reporting.report(host, inventory, every=all, output=output, show=show, yes=yes, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
@@ -437,6 +466,7 @@ namespace = Collection(
     status,
     verify,
     logs,
+    report,
     doctor,
     validate,
     schema,

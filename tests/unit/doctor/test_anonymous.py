@@ -1,0 +1,96 @@
+"""What is sent on tells nobody who and where it is about, and still tells what is wrong."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boxwright.doctor.anonymous import Anonymizer, hosts_of_journals, secrets_of
+
+
+@pytest.fixture
+def anonymizer():
+    return Anonymizer(
+        users=["alice", "root"], hosts=["box1", "box1.example.org"], secrets=["s3cret-key-0001"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("key s3cret-key-0001 here", "key *** here"),
+        ("Authorization: Bearer abcdefghijk", "Authorization: Bearer ***"),
+        ("token hf_abcdefghijklmnop", "token ***"),
+        ("http://alice:hunter22@proxy:3128/x", "http://***@proxy:3128/x"),
+        ("192.0.2.17:8000 and 192.0.2.17", "address-1:8000 and address-1"),
+        ("from 2001:db8::17 port 22", "from address-1 port 22"),
+        ("fe80::1%eth0", "address-1"),
+        ("link 52:54:00:aa:bb:cc up", "link address-1 up"),
+        ("/home/bob/models and /home/bob", "/home/user-2/models and /home/user-2"),
+        ("alice@box1.example.org logged in", "mail-1 logged in"),
+        ("user alice on box1", "user user-1 on host-1"),
+        ("box1.example.org", "host-2"),
+    ],
+)
+def test_who_and_where_are_replaced(anonymizer, text, told):
+    assert anonymizer.text(text) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "127.0.0.1:8000, 0.0.0.0 and ::1",
+        "driver 580.105.08, vLLM 0.32.0, Docker 26.1.5+dfsg1-9+deb13u1",
+        "Xid (PCI:0000:01:00): 79, pid=1234",
+        "06:24:34 [core.py:1] c10::Error in std::vector",
+        "/var/lib/boxwright/models/RedHatAI--Qwen3.8-27B-INT4 and /root/x and /home/ubuntu",
+        "GPU-1a2b3c4d-0000-1111-2222-333344445555",
+        "mailbox1 and box1x are no hosts, alices no user",
+    ],
+)
+def test_what_tells_a_fault_stays(anonymizer, text):
+    assert anonymizer.text(text) == text
+
+
+def test_the_same_thing_has_the_same_word_everywhere(anonymizer):
+    value = {"box1": ["10.0.0.5", {"seen from 10.0.0.5": "10.0.0.6"}], "n": 3, "none": None}
+    assert anonymizer.value(value) == {
+        "host-1": ["address-1", {"seen from address-1": "address-2"}],
+        "n": 3,
+        "none": None,
+    }
+    assert anonymizer.replaced == {"address": 2, "user": 1, "host": 2, "mail": 0}
+
+
+def test_hosts_give_themselves_names_in_their_journals():
+    text = (
+        "1764400000.123 gpu-rig-7 kernel: NVRM: x\n1764400001.5 gpu-rig-7 docker[9]: y\nno journal here: z\n"
+    )
+    assert hosts_of_journals([text]) == {"gpu-rig-7"}
+
+
+def test_secrets_of_an_inventory_wherever_they_stand():
+    variables = {
+        "ansible_become_password": "become-1",
+        "box_hub": {"token": "token-22", "endpoint": "https://hub"},
+        "box_deployments": [{"name": "q", "api_key": "key-333"}],
+        "box_proxy": "http://me:proxy-4444@proxy:3128",
+        "nvidia_driver_branch": "580",
+    }
+    assert secrets_of(variables) == {"become-1", "token-22", "key-333", "proxy-4444"}
+
+
+WORDS = st.text(alphabet="abcdefghijkmnpqrstuvwxyz0123456789", min_size=8, max_size=16)
+
+
+@given(
+    WORDS,
+    st.ip_addresses().filter(lambda ip: not (ip.is_loopback or ip.is_unspecified)),
+    st.text(max_size=40),
+)
+def test_nothing_planted_is_left(secret, address, noise):
+    text = f"{noise} {address} {noise} {secret} {noise}"
+    told = json.dumps(Anonymizer(secrets=[secret]).value({"x": [text]}))
+    assert secret not in told
+    assert str(address) not in told.replace("\\", " ")
