@@ -148,6 +148,9 @@ class _Host:
     def _problem(self, path: str, value: object, message: str, allowed: str = "") -> Problem:
         place = self._inventory.location(self._host, path)
         text = "" if value is None else MASK if place is not None and place.encrypted else shown(value, path)
+        if text == MASK:
+            # How to write it must not tell it: a secret of digits alone is meant in quotes.
+            allowed = allowed.replace(str(value), MASK)
         return self._inventory.problem(self._host, path, text, message, allowed)
 
     def _names(self, known: Mapping[str, Any], removed: Mapping[str, Removed]) -> Iterator[Problem]:
