@@ -419,6 +419,32 @@ def test_a_file_that_cannot_be_written_is_told(host, configure, monkeypatch):
     result = configure()
     assert "immutable" in result["msg"]
     assert (host.read(), host.calls, host.pending.exists()) == ({"debug": True}, [], False)
+    assert host.backups() == []
+
+
+def test_a_directory_that_cannot_be_written_is_told(host, configure, monkeypatch):
+    host.write({"debug": True})
+
+    def refuse(path, text, mode=0o644):
+        raise OSError(30, "Read-only file system", path)
+
+    monkeypatch.setattr(docker_daemon_config, "write", refuse)
+    assert "mounted read-only" in configure()["msg"]
+    assert (host.read(), host.calls) == ({"debug": True}, [])
+
+
+def test_a_reload_that_fails_brings_the_old_file_back(host, configure, monkeypatch):
+    configure()
+    before = host.config.read_text()
+
+    def refuse(*words, **kw):
+        if words[0] == "reload":
+            raise systemctl.UnitError("systemctl reload docker.service: Job failed")
+
+    monkeypatch.setattr(systemctl, "call", refuse)
+    result = configure(config={"labels": ["a=b"]})
+    assert "runs with the old ones again: systemctl reload" in result["msg"]
+    assert host.config.read_text() == before
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"entries": 1}', '{"entries": [{}], "made": []}'])

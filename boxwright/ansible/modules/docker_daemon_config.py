@@ -146,8 +146,9 @@ class Daemon:
         try:
             self._write()
         except OSError as error:
-            if os.path.exists(PENDING) and not due_before:
-                os.unlink(PENDING)
+            for left in ([] if due_before else [PENDING]) + ([self.backup] if self.backup else []):
+                if os.path.exists(left):
+                    os.unlink(left)
             raise DaemonError(
                 "%s cannot be written: %s; it was left as it is"
                 % (error.filename or self.path, shared_file.reason(error))
@@ -203,7 +204,8 @@ class Daemon:
                 error,
                 second,
             )
-        os.unlink(PENDING)
+        if os.path.exists(PENDING):
+            os.unlink(PENDING)
         return "Docker did not start with the new settings and runs with the old ones again: %s" % error
 
 
@@ -272,6 +274,8 @@ def main() -> None:
         info = docker_daemon.wait(10) if daemon.version and (by == "none" or not module.check_mode) else {}
     except (ConfigError, DaemonError, DockerError, SharedFileError, systemctl.UnitError) as error:
         module.fail_json(msg=_CREDENTIALS.sub(r"\1***@", str(error)))
+    except OSError as error:
+        module.fail_json(msg="%s: %s" % (error.filename, shared_file.reason(error)))
     module.exit_json(
         changed=changed,
         applied=by,
