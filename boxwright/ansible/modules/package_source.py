@@ -87,6 +87,7 @@ def main() -> None:
         module.fail_json(msg="%s: %s" % (module.params["name"], error))
     module.exit_json(
         changed=before != after,
+        created=before[source.source] is None and after[source.source] is not None,
         lists_read=reread,
         waited_for=waited_for,
         diff=difference(before, after, shown),

@@ -61,7 +61,9 @@ def host(root, tmp_path, monkeypatch, keys, module):
 
 
 def test_makes_key_source_and_pins(host, root):
-    assert host.call()["changed"]
+    result = host.call()
+    assert result["changed"]
+    assert result["created"]
     assert sorted(host.tree()) == [
         "etc/apt/keyrings/cuda.gpg",
         "etc/apt/preferences.d/cuda.pref",
@@ -77,6 +79,7 @@ def test_second_call_changes_nothing_and_asks_nobody(host):
     calls = len(host.calls("apt-get"))
     again = host.call()
     assert not again["changed"]
+    assert not again["created"]
     assert again["diff"] == []
     assert len(host.calls("apt-get")) == calls
 
