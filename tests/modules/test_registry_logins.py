@@ -94,6 +94,13 @@ def test_a_login_is_tried_kept_for_root_alone_and_found(host, declare):
     assert len(host.tried) == 1, "nothing new, nothing tried"
 
 
+def test_a_file_that_was_not_there_goes_again(host, declare):
+    declare(LOGIN)
+    assert declare()["changed"] is True
+    assert not host.config.parent.exists()
+    assert declare()["changed"] is False
+
+
 def test_no_result_holds_the_password(host, declare):
     assert "pa:ss" not in json.dumps(declare(LOGIN))
     host.refuses = WRONG

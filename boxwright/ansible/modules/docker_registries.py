@@ -52,7 +52,9 @@ class Registries:
         self.receipt_path = params["receipt"]
         self.path, self.text = shared_file.look(registry_logins.config_path())
         self.before = parse(self.text, self.path)
-        self.receipt = Receipt.load(read(self.receipt_path), self.receipt_path)
+        kept = Receipt.load(read(self.receipt_path), self.receipt_path)
+        # The whole file is ours where there was none before.
+        self.receipt = kept._replace(made=[*kept.made, ()]) if self.text is None and not kept.made else kept
         self.logins = [
             Login(registry_logins.key_of(one["host"]), one["username"], one["password"])
             for one in params["registries"]
@@ -82,7 +84,14 @@ class Registries:
     @property
     def changed(self) -> bool:
         """Whether anything is not as declared."""
-        return bool(self.certificates or self.after != self.before or self.new_receipt != self.receipt)
+        return bool(
+            self.certificates or self.after != self.before or self.receipt_text != read(self.receipt_path)
+        )
+
+    @property
+    def receipt_text(self) -> Optional[str]:
+        """What the receipt's file is to hold; None for no file."""
+        return json.dumps(self.new_receipt.to_json(), indent=1) + "\n" if self.new_receipt.entries else None
 
     def apply(self) -> None:
         """Trust, try the new logins, keep them; a login that is refused takes all of it back."""
@@ -96,12 +105,16 @@ class Registries:
                 for name, text in old.items():
                     _trust(name, text)
                 raise LoginError(login_problem(str(error), login.key, login.username)) from error
-        if self.new_receipt.entries:
-            write(self.receipt_path, json.dumps(self.new_receipt.to_json(), indent=1) + "\n", 0o600)
-        if self.after != self.before:
+        if self.receipt_text is not None:
+            write(self.receipt_path, self.receipt_text, 0o600)
+        if self.text is not None and not self.after and () in self.receipt.made:
+            os.unlink(self.path)
+            if not os.listdir(os.path.dirname(self.path)):
+                os.rmdir(os.path.dirname(self.path))
+        elif self.after != self.before:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             write(self.path, dump(self.after, self.text or "{\n\t"), 0o600)
-        if not self.new_receipt.entries and os.path.exists(self.receipt_path):
+        if self.receipt_text is None and os.path.exists(self.receipt_path):
             os.unlink(self.receipt_path)
 
 
