@@ -185,6 +185,44 @@ class WebSource(Source):
         self._lines.abort()
 
 
+class PeerSource(Source):
+    """Another box, at whichever of its addresses answers. place: the revision, `org--name/commit`."""
+
+    def __init__(
+        self, name: str, addresses: List[str], port: int, key: str, place: str, lines: Lines
+    ) -> None:
+        self.name = name
+        secret = {"Authorization": "Bearer " + key}
+        hosts = ["[%s]" % address if ":" in address else address for address in addresses]
+        self._lines = lines
+        self._ways = [
+            WebSource(name, "http://%s:%d/%s" % (host, port, place), lines, secret) for host in hosts
+        ]
+        self._way: Optional[WebSource] = None
+
+    def read(self, path: str, first: int, end: int, size: int, sink: Sink) -> None:
+        """Read a range of the file."""
+        if self._way is not None:
+            self._way.read(path, first, end, size, sink)
+            return
+        trouble = FetchError("unreachable", "it tells no address")
+        for way in self._ways:
+            try:
+                way.read(path, first, end, size, sink)
+                self._way = way
+                return
+            except FetchError as error:
+                if error.kind not in ("unreachable", "timeout", "dns"):
+                    self._way = way
+                    raise
+                trouble = error
+        raise trouble
+
+    def close(self) -> None:
+        """End every connection."""
+        self._lines.abort()
+
+
 class DirectorySource(Source):
     """A revision's files in a directory of the host, perhaps on a disk that was carried there."""
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from typing import Any, Dict, List, NamedTuple
+from urllib.parse import urlsplit
 
 from ansible.module_utils import checkpoint, store_manifest, store_room, weight_files
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.http_ranges import Lines
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.python_environment import EnvironmentFailed, Step, Wanted, ensure
 from ansible.module_utils.weight_download import Limits
 from ansible.module_utils.weight_fetch import Fetched, Hub, fetch
+from ansible.module_utils.weight_sources import PeerSource, Source
 from ansible.module_utils.weight_store import Look, Store, StoreError, distinct, needed
 
 DOCUMENTATION = r"""
@@ -46,8 +49,17 @@ options:
   connections: {description: "Connections at a time.", type: int}
   stall_s: {description: "Seconds without a byte after which fetching is given up.", type: int}
   lock_timeout_s: {description: "How long to wait for another run on the same store, in seconds.", type: int}
+  peers:
+    description: "Other boxes: name, addresses, port, and the places (org--name/commit) to take from them."
+    type: list
+    elements: dict
+  share_key: {description: "What the other boxes want to hear.", type: str}
+  bytes_per_s: {description: "Limit for everything that is fetched; 0 for none.", type: int}
   progress_file: {description: "Where to tell how far it is.", type: path}
 """
+
+#: Seconds without a byte after which another box is asked for the same.
+BOX_TIMEOUT_S = 10.0
 
 
 class Work(NamedTuple):
@@ -79,6 +91,7 @@ class Call:
         self.progress = Progress(self.params["progress_file"])
         self.hashed = 0
         self.notes: List[str] = []
+        self.came: Dict[str, Dict[str, int]] = {}
 
     def run(self) -> Dict[str, Any]:
         """Bring the store to what is declared; the result. Raises StoreError, EnvironmentFailed, …"""
@@ -180,6 +193,7 @@ class Call:
                 if work.files:
                     fetched = self.fetch(work)
                     self.notes += fetched.notes
+                    self.came[work.store.directory] = fetched.came
                     entries = work.store.publish(work.look, fetched.sums)
                 elif work.look.renewed:
                     work.store.record(work.store.directory, entries)
@@ -207,9 +221,24 @@ class Call:
             self.client,
             self.params["client"],
         )
-        limits = Limits(self.params["connections"], self.params["stall_s"])
-        fetched: Fetched = fetch(work.store, work.files, hub, [], limits, work.code, self.progress)
+        limits = Limits(
+            self.params["connections"], self.params["stall_s"], bytes_per_s=self.params["bytes_per_s"]
+        )
+        others = self.boxes(work.store)
+        fetched: Fetched = fetch(work.store, work.files, hub, others, limits, work.code, self.progress)
         return fetched
+
+    def boxes(self, store: Store) -> List[Source]:
+        """The other boxes that have this revision, or will."""
+        place = "%s/%s" % (store.repo.replace("/", "--"), store.revision)
+        lines = Lines(timeout=BOX_TIMEOUT_S, direct=True)
+        return [
+            PeerSource(
+                peer["name"], peer["addresses"], int(peer["port"]), self.params["share_key"], place, lines
+            )
+            for peer in self.params["peers"]
+            if place in peer["places"]
+        ]
 
     def client(self) -> str:
         """Have the official client there; its interpreter."""
@@ -247,6 +276,10 @@ class Call:
         if state == "repaired":
             flaws = ", ".join("%s (%s)" % flaw for flaw in work.look.flaws)
             msg += "; %s: %s" % ("flawed" if check else "fetched again", flaws)
+        came = self.came.get(store.directory, {})
+        if came and list(came) != [urlsplit(work.endpoint).netloc.rpartition("@")[2]]:
+            parts = ["%s from %s" % (store_room.human(count), name) for name, count in sorted(came.items())]
+            msg += "; " + ", ".join(parts)
         strangers = [] if files and check else store.strangers(work.entries)
         return {
             "repo": store.repo,
@@ -256,6 +289,7 @@ class Call:
             "changed": work.due,
             "flaws": [flaw._asdict() for flaw in work.look.flaws],
             "fetched_bytes": 0 if check else size,
+            "came": came,
             "files": len(work.entries),
             "by_sha256": sum(entry.verified == "sha256" for entry in work.entries),
             "msg": msg,
@@ -287,6 +321,9 @@ def main() -> None:
             "connections": {"type": "int", "default": 8},
             "stall_s": {"type": "int", "default": 600},
             "lock_timeout_s": {"type": "int", "default": 86400},
+            "peers": {"type": "list", "elements": "dict", "default": []},
+            "share_key": {"type": "str", "no_log": True},
+            "bytes_per_s": {"type": "int", "default": 0},
             "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
