@@ -366,6 +366,35 @@ def rollback(
 
 
 @task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "all": "every host of the inventory",
+        "deep": "read and hash every byte, on all cores",
+        "prune": "free what nothing uses, after a question",
+        "yes": "free it without the question",
+        "json": JSON,
+    },
+)
+@told
+def models(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    deep: bool = False,
+    prune: bool = False,
+    yes: bool = False,
+    json: bool = False,
+) -> None:
+    """List a box's store: each model's revision, size, how it is verified, and which release uses it."""
+    from boxwright.cli import models as store
+
+    store.show(host, inventory, every=all, deep=deep, prune=prune, yes=yes, as_json=json)
+
+
+@task(
     help={
         "level": "unit, modules, style, roles, e2e or faults (default: all)",
         "name": "only tests of this name",
@@ -472,6 +501,7 @@ namespace = Collection(
     schema,
     key,
     rollback,
+    models,
     test,
     role,
 )

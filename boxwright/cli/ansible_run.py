@@ -65,6 +65,14 @@ def environment(report: Path) -> dict[str, str]:
     )
 
 
+def _terminal() -> str:
+    """The device that a person looks at, "" where the output goes elsewhere."""
+    try:
+        return os.ttyname(1) if os.environ.get("TERM", "dumb") != "dumb" else ""
+    except OSError:
+        return ""
+
+
 def _absolute(secret: str) -> str:
     """`label@file` or `file` that is found from any directory: a playbook runs in the project's own."""
     label, at, file = secret.strip().rpartition("@")
@@ -103,7 +111,7 @@ def play(
         done = subprocess.run(
             argv,
             cwd=ROOT,
-            env=environment(report),
+            env=dict(environment(report), BOXWRIGHT_TERMINAL="" if quiet else _terminal()),
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=quiet,

@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
-import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-#: Seconds between lines about the same stage: short where a person watches, half a minute in a log.
-WATCHED_INTERVAL_S = 5.0
-LOGGED_INTERVAL_S = 30.0
+from boxwright.ansible import bars
+
+#: Seconds between lines about the same stage, where no terminal shows a bar.
+INTERVAL_S = 30.0
 POLL_S = 1.0
 
 
-def describe(state: dict[str, Any], seconds: float) -> str:
-    """One line for a progress state: stage, how much of how much, share, rate and time left."""
-    done, total, unit = state.get("done"), state.get("total"), state.get("unit") or ""
-    line = str(state.get("stage", ""))
-    if done is None:
+class Pace:
+    """How far one stage is. Only what was done since it was first seen counts for its speed."""
+
+    def __init__(self, state: dict[str, Any], now: float) -> None:
+        self.stage, self._began, self._first = state.get("stage"), now, float(state.get("done") or 0)
+
+    def describe(self, state: dict[str, Any], now: float, *, drawn: bool = False) -> str:
+        """One line: stage, how much of how much, share, rate and time left; `drawn` with a bar."""
+        done, total, unit = state.get("done"), state.get("total"), state.get("unit") or ""
+        line = str(state.get("stage", ""))
+        if done is None:
+            return line
+        scale, name = (1e6, "MB") if unit == "bytes" else (1.0, unit)
+        if not total:
+            return f"{line}  {done / scale:,.0f} {name}"
+        if drawn:
+            line += f"  {bars.bar(done, total)}"
+        line += f"  {done / scale:,.0f} of {total / scale:,.0f} {name}  {100 * done / total:.0f} %"
+        seconds, gained = now - self._began, done - self._first
+        if gained > 0 and seconds > 1 and done < total:
+            left = (total - done) * seconds / gained
+            line += f"  {gained / scale / seconds:,.1f} {name}/s  {lasting(left)} left"
         return line
-    scale, name = (1e6, "MB") if unit == "bytes" else (1.0, unit)
-    line += f"  {done / scale:,.0f}"
-    if total:
-        line += f" of {total / scale:,.0f} {name}  {100 * done / total:.0f} %"
-        if done and seconds > 1 and done < total:
-            line += f"  {done / scale / seconds:,.1f} {name}/s  {(total - done) * seconds / done:.0f} s left"
-    else:
-        line += f" {name}"
-    return line
+
+
+def lasting(seconds: float) -> str:
+    """Seconds as a person says them: `40 s`, `12 min`, `3 h 5 min`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
@@ -71,9 +89,9 @@ class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no 
         return result
 
     def _watch(self, path: str, done: threading.Event, task_vars: dict[str, Any]) -> None:
-        interval = WATCHED_INTERVAL_S if sys.stdout.isatty() else LOGGED_INTERVAL_S
-        host = task_vars.get("inventory_hostname", "")
-        stage, started, shown = None, time.monotonic(), time.monotonic()
+        host, report = str(task_vars.get("inventory_hostname", "")), os.environ.get("BOXWRIGHT_REPORT")
+        board = bars.Board(Path(report).parent, bars.terminal()) if report and bars.terminal() else None
+        pace, shown = None, 0.0
         while not done.wait(POLL_S):
             status, text, _ = self._connection.exec_command(f"cat {path}", sudoable=False)
             now = time.monotonic()
@@ -83,9 +101,13 @@ class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no 
                 continue
             if not state:
                 continue
-            if state.get("stage") != stage:
-                stage, started = state.get("stage"), now
-            elif now - shown < interval:
-                continue
-            shown = now
-            Display().display(f"  {host}  {describe(state, now - started)}")
+            if new := pace is None or state.get("stage") != pace.stage:
+                pace = Pace(state, now)
+            assert pace is not None
+            if board:
+                board.show(host, f"  {host}  {pace.describe(state, now, drawn=True)}")
+            elif new or now - shown >= INTERVAL_S:
+                shown = now
+                Display().display(f"  {host}  {pace.describe(state, now)}")
+        if board:
+            board.show(host, "")

@@ -13,6 +13,8 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
+from boxwright.ansible import bars
+
 DOCUMENTATION = """
     name: boxwright
     type: stdout
@@ -23,7 +25,7 @@ DOCUMENTATION = """
 #: Results that verbs read from the report, by the module's (or action's) name.
 KEPT_RESULTS = (
     "plan", "engine_gate", "engine_rollback", "host_facts", "slurp", "diagnosis", "box_status",
-    "engine_journal",
+    "engine_journal", "model_listing", "lock_update",
 )  # fmt: skip
 #: What Ansible puts in a trace's place when it has none.
 NO_TRACE = "(traceback unavailable)"
@@ -159,7 +161,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     def _say(self, text: str, colour: str = PLAIN) -> None:
         if colour and os.environ.get("BOXWRIGHT_COLOUR") == "1":
             text = f"\033[{colour}m{text}\033[0m"
-        self._display.display(text)
+        # Bars that hosts have below the cursor make room, and come again below.
+        self._display.display((bars.CLEAR if bars.terminal() else "") + text)
 
     def _host(self, result: Any) -> dict[str, Any]:
         return self._hosts.setdefault(

@@ -63,6 +63,11 @@ class Meter:
         if pause > 0:
             time.sleep(pause)
 
+    @property
+    def waits(self) -> bool:
+        """Whether no byte is expected just now."""
+        return self.moved > time.monotonic()
+
     def patient(self, seconds: float) -> None:
         """No byte is expected for so long."""
         with self._lock:

@@ -64,6 +64,12 @@ def fetch(
     large = [file for file in files if is_weights(file["path"])]
     before = sum(file["size"] for file in small)
     progress.update(stage, 0, total, "bytes")
+
+    def show(done: int) -> None:
+        # What the run waits for is on the screen as long as it waits.
+        if not meter.waits:
+            progress.update(stage, done, total, "bytes")
+
     try:
         sums = Download(
             small,
@@ -76,16 +82,8 @@ def fetch(
         objection = store.objection(code)
         if objection:
             raise StoreError(objection)
-        sums.update(
-            Download(
-                large,
-                store.tree,
-                sources,
-                limits,
-                meter,
-                lambda done: progress.update(stage, before + done, total, "bytes"),
-            ).run()
-        )
+        rest = Download(large, store.tree, sources, limits, meter, lambda done: show(before + done))
+        sums.update(rest.run())
     except FetchError as error:
         raise StoreError(_message(error, store, hub)) from error
     except DiskError as error:
