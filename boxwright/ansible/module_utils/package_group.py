@@ -282,7 +282,10 @@ class Group:
         """Record what the change adds and takes, before it does."""
         for path, text in self.manager.states().items():
             self.record.states.setdefault(path, text)
-        self.record.note(steps, self.manager.automatic())
+        # What came along newer (the C library, say) is not taken back later: it has its own life.
+        meant = [*self.names, *self.params["hold"], *self.params["replaces"], *self.params["may_remove"]]
+        told = [step for step in steps if step.kind in ("install", "remove") or matches(step.name, meant)]
+        self.record.note(told, self.manager.automatic())
         self.record.declared = sorted(set(self.record.declared) | set(self.names))
         self.record.save()
 

@@ -43,6 +43,7 @@ def changes(host: Host) -> Iterator[Change]:
         yield from packages.lost(host.facts, ROLE, GROUP)
         yield from packages.holds(host.facts, ROLE, GROUP, "the driver's packages")
         yield from _at_boot(host)
+        yield from _next_kernel(host)
     yield from _toolkit(host)
 
 
@@ -83,6 +84,15 @@ def _at_boot(host: Host) -> Iterator[Change]:
         yield Change(ROLE, "nouveau", ON if driver.nouveau else "allowed", OFF, reboot=driver.nouveau)
     if LOADED_AT_BOOT not in files:
         yield Change(ROLE, "loading of the driver at boot", OFF, ON)
+
+
+def _next_kernel(host: Host) -> Iterator[Change]:
+    """Modules for a kernel that waits for the next boot, where they are built on the host."""
+    driver = host.facts.driver
+    lines = [line for line in driver.dkms.splitlines() if line.startswith("nvidia") and ": installed" in line]
+    waiting = driver.next_kernel
+    if waiting and lines and not any(f", {waiting}," in line for line in lines):
+        yield Change(ROLE, f"modules for the next kernel, {waiting}", None, "built")
 
 
 def _toolkit(host: Host) -> Iterator[Change]:

@@ -266,6 +266,15 @@ def test_absent_brings_back_the_packages_of_before_us(host, distribution):
     assert host.files() == []
 
 
+def test_what_came_along_newer_is_not_taken_back(host):
+    """A library of everybody's: older again, it could lack what others need by now."""
+    host.set(installed={"libc6": "2.36-9"}, depends={"nvidia-driver": ["libc6=2.36-10"]})
+    host.set(repository={**host["repository"], "libc6": ["2.36-9", "2.36-10"]})
+    host.call()
+    assert host.call(state="absent", packages=[], version=None)["not_restored"] == ""
+    assert host["installed"] == {"libc6": "2.36-10"}
+
+
 def test_absent_in_check_mode_tells_what_comes_back(host, distribution):
     host.call(may_remove=["nvidia-*"])
     there, files = host["installed"], host.files()

@@ -163,6 +163,11 @@ HOSTS = {
     "power limit of one card": (
         {"cards/0/power/limit": 600.0}, ["power limit of card 0 600 W -> 450 W"]),
     "power limit rounded by firmware": ({"cards/0/power/limit": 449.5}, []),
+    "a newer kernel without modules": (
+        {"driver/next_kernel": "6.13", "driver/dkms": "nvidia/580.105.08, 6.12.48, x86_64: installed"},
+        ["modules for the next kernel, 6.13 none -> built"]),
+    "a newer kernel with modules": (
+        {"driver/next_kernel": "6.13", "driver/dkms": "nvidia/580.105.08, 6.13, x86_64: installed"}, []),
     "persistence off": (
         {"cards/0/persistence": False, "cards/1/persistence": False}, ["persistence off -> on"]),
     "limits not kept for the boot": (
@@ -208,6 +213,12 @@ DECLARATIONS = {
         ["version that apt prefers for the driver 580.* -> 580.82.07",
          "driver 580.105.08 -> version 580.82.07, reboot"]),
     "driver not ours to manage": ({"nvidia_driver_manage": False}, []),
+    "the distribution's driver, and the vendor's toolkit": ({"nvidia_driver_source": "distribution"}, []),
+    "nothing of the vendor": (
+        {"nvidia_driver_source": "distribution", "nvidia_driver_cuda_toolkit": ""},
+        ["package source of the vendor "
+         "https://developer.download.nvidia.com/compute/cuda/repos/debian13/x86_64/ -> none",
+         "CUDA toolkit 12.8 -> none"]),
     "no CUDA toolkit": ({"nvidia_driver_cuda_toolkit": ""}, ["CUDA toolkit 12.8 -> none"]),
     "other CUDA toolkit": ({"nvidia_driver_cuda_toolkit": "13.0"}, ["CUDA toolkit 12.8 -> 13.0"]),
     "clocks free": ({"gpu_tuning_max_clock_mhz": None}, ["clock lock 0–2100 MHz -> none"]),
