@@ -395,6 +395,26 @@ def models(
 
 
 @task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "model": "only this one: a deployment's name, the catalog's, or the hub's org/name",
+        "check": "say what would move, write nothing",
+        "json": JSON,
+    },
+)
+@told
+def update(
+    c: Any, host: Any, inventory: Any, model: str = "", check: bool = False, json: bool = False
+) -> None:
+    """Move the lock to the commits that the hub offers now, and say what that changes."""
+    from boxwright.cli import updating
+
+    updating.update(host, inventory, model=model, check=check, as_json=json)
+
+
+@task(
     help={
         "level": "unit, modules, style, roles, e2e or faults (default: all)",
         "name": "only tests of this name",
@@ -502,6 +522,7 @@ namespace = Collection(
     key,
     rollback,
     models,
+    update,
     test,
     role,
 )

@@ -1,0 +1,77 @@
+"""Moves a host's lock to what the hub offers now, on the controller, and tells what that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from boxwright import catalog, facts
+from boxwright.ansible.declared import (
+    box_of,
+    drafter_lock_name,
+    lock_name,
+    lock_path,
+    locked_revisions,
+    plain,
+)
+from boxwright.errors import UserError
+from boxwright.planner import updating
+from boxwright.planner.lookups import lookups
+from boxwright.spec import lock
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+    """Arguments: model (only this one: a deployment's, catalog's or hub's name, "" for all)."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The moves; the lock is written unless in check mode."""
+        result: dict[str, Any] = super().run(tmp, task_vars) or {}
+        variables, only = task_vars or {}, str(self._task.args.get("model") or "")
+        known, path = catalog.load(), lock_path(variables)
+        if path is None:
+            raise AnsibleActionFail("the host is of no inventory, so it has no lock")
+        try:
+            box = box_of(self._templar, variables)
+            locked = locked_revisions(path, box, known)
+            wanted = lookups(box.deployments, known, {}, {}) + lookups(box.deployments, known, *locked)
+            asked = self._execute_module(
+                module_name="host_facts", module_args=_arguments(box, wanted), task_vars=variables
+            )
+            if asked.get("failed"):
+                return dict(asked)
+            told = facts.parse(plain(asked["raw"]), box.host)
+            names = {
+                one.name: (lock_name(one, known), drafter_lock_name(one, known)) for one in box.deployments
+            }
+            moves = updating.moves(box, known, told, locked, names, only)
+            if not self._task.check_mode:
+                _write(path, box.host, moves)
+        except UserError as error:
+            raise AnsibleActionFail(str(error)) from error
+        changed = [move for move in moves if move["before"] != move["after"]]
+        return {**result, "changed": bool(changed), "moves": moves}
+
+
+def _arguments(box: Any, models: list[dict[str, str]]) -> dict[str, Any]:
+    return {
+        "root_dir": box.root_dir,
+        "config_dir": box.config_dir,
+        "models": [dict(one) for one in {tuple(sorted(one.items())): one for one in models}.values()],
+        "endpoint": box.hub.endpoint,
+        "token": box.hub.token.reveal() if box.hub.token else "",
+        "proxy": box.proxy or "",
+    }
+
+
+def _write(path: Path, host: str, moves: list[Mapping[str, Any]] | Any) -> None:
+    for move in moves:
+        if move["what"] == "weights":
+            lock.update(path, host, move["deployment"], model=move["name"], revision=move["after"])
+        else:
+            lock.update(path, host, move["deployment"], drafter=move["name"], drafter_revision=move["after"])

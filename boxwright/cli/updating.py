@@ -1,0 +1,78 @@
+"""Moving the lock of a box to what the hub offers now, and saying what that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from boxwright.cli import lab
+from boxwright.cli.ansible_run import play
+from boxwright.cli.console import say, show_json, table, wrapped
+from boxwright.cli.models import size
+from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.targets import targets
+from boxwright.cli.validating import refuse_problems
+
+
+def update(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    model: str = "",
+    check: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Move the commits of each host's models in the lock; with `check` only say where they would go."""
+    inventory, names, paths = targets(hosts, inventories)
+    refuse_problems(inventory, names)
+    lab.ensure_simulated(inventory, names, as_json=as_json)
+    report = play("update.yml", names, paths, check=check, quiet=True, variables={"update_model": model})
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in names:
+        host = report.hosts.get(name)
+        if host is None or host.failure or not host.results.get("lock_update"):
+            raise trouble(name, host.failure if host else None)
+        found[name] = [dict(move) for move in host.results["lock_update"][0]["moves"]]
+    if as_json:
+        show_json(found)
+        return
+    for name in names:
+        draw(name, found[name], check=check)
+
+
+def draw(name: str, moves: Sequence[Mapping[str, Any]], *, check: bool) -> None:
+    """Print where a host's models stand in the lock and where they go."""
+    if not moves:
+        say(f"{name}: no model of a hub is declared")
+        return
+    say(name)
+    table(
+        ["  deployment", "what", "model", "locked", "now"],
+        [
+            [
+                f"  {move['deployment']}",
+                move["what"],
+                move["name"],
+                (move["before"] or "not yet")[:10],
+                "the same" if move["before"] == move["after"] else move["after"][:10],
+            ]
+            for move in moves
+        ],
+    )
+    moved = [move for move in moves if move["before"] != move["after"]]
+    for move in moved:
+        if move["changed"] is not None and move["before"]:
+            files = ", ".join(move["changed"][:4]) + (", …" if len(move["changed"]) > 4 else "")
+            count = len(move["changed"])
+            what = (
+                f"{count} of its files differ ({size(move['bytes'])}): {files}"
+                if count
+                else "no file differs"
+            )
+            say(wrapped(f"{move['name']}: {what}", 2, 4))
+    if not moved:
+        say("  the lock is at what the hub offers")
+    elif check:
+        say("  nothing was written; without --check the lock moves there")
+    else:
+        say(f"  the lock has moved; what it says comes with  ./invoke provision --host {name}")
