@@ -187,6 +187,7 @@ class Call:
             works = [self.look_again(work) for work in works]
             for work in works:
                 work.store.clean_staging(work.files)
+                work.store.borrow(work.files)
             self.check_room(works)
             for work in works:
                 entries = work.look.entries

@@ -175,6 +175,42 @@ def test_a_whole_store_needs_no_list_of_files(call, hub, store):
     assert result["stores"][0]["state"] == "repaired"
 
 
+def test_a_new_revision_takes_the_files_that_have_not_changed_from_the_old_one(call, hub, store):
+    old = hub.weights(store)
+    call(old)
+    hub.files["config.json"] = b'{"model_type": "qwen3", "new": 1}'
+    hub.write()
+    revision = "f" * 40
+    new = hub.weights(store, revision=revision, directory=f"{store}/acme--tiny/{revision}")
+    result = call(new)
+    assert result["stores"][0]["state"] == "fetched"
+    assert sorted(hub.taken[3:]) == ["config.json", "tokenizer.json"], "no weights"
+    both = [Path(one["directory"], "model.safetensors") for one in (old, new)]
+    assert both[0].samefile(both[1])
+    # A damaged one is not handed on.
+    for one in both:
+        os.truncate(one, 50)
+    third = hub.weights(store, revision="e" * 40, directory=f"{store}/acme--tiny/{'e' * 40}")
+    assert call(third)["changed"]
+    assert both[0].stat().st_size == 50
+    assert Path(third["directory"], "model.safetensors").read_bytes() == REPOSITORY["model.safetensors"]
+    assert not call(third, deep=True)["changed"]
+
+
+def test_a_flipped_bit_behind_a_whole_look_is_not_handed_on(call, hub, store):
+    old = hub.weights(store)
+    call(old)
+    path = Path(old["directory"], "model.safetensors")
+    state = path.stat()
+    with path.open("r+b") as stream:
+        stream.seek(300)
+        stream.write(b"\xff")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    new = hub.weights(store, revision="f" * 40, directory=f"{store}/acme--tiny/{'f' * 40}")
+    assert call(new)["changed"]
+    assert Path(new["directory"], "model.safetensors").read_bytes() == REPOSITORY["model.safetensors"]
+
+
 def test_strangers_are_told(call, hub, store):
     weights = hub.weights(store)
     call(weights)
