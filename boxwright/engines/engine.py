@@ -44,6 +44,7 @@ class Engine:
     context_since: the first release that chooses a context by itself. env: variables of every container of
     it, inside of which /cache is the one place to write. parse: Python that has the engine's own parser read
     the arguments that follow the program's name, and ends with 0 where it takes them, 2 where it does not.
+    guard_option: loads a piece of middleware, for an engine whose own check of the key leaves paths open.
     """
 
     dialect: Dialect
@@ -55,6 +56,7 @@ class Engine:
     context_since: str
     env: Mapping[str, str] = field(default_factory=dict)
     parse: str = ""
+    guard_option: str | None = None
 
     @property
     def title(self) -> str:
@@ -68,6 +70,7 @@ class Engine:
             "key": {name: value for name, value in key.items() if value},
             "env": dict(self.env),
             "parse": self.parse,
+            "guard": self.guard_option,
             "health": self.probes.health,
             "metrics": self.probes.metrics,
             "drafts": list(self.probes.drafts) if self.probes.drafts else None,
@@ -89,6 +92,7 @@ ENGINES: Mapping[str, Engine] = {
         context_since=vllm.AUTO_CONTEXT_SINCE,
         env={"VLLM_CACHE_ROOT": "/cache/vllm", "VLLM_NO_USAGE_STATS": "1"},
         parse=vllm.PARSE,
+        guard_option="--middleware",
     ),
     "sglang": Engine(
         SGLANG,

@@ -69,6 +69,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "served_name": declared.name,
         "port": declared.port,
         "bind": declared.bind,
+        "open_paths": list(declared.open_paths),
         "gpus": list(case.indices),
         "devices": [card.card.uuid for card in case.cards if card.card.uuid],
         "api_key_file": f"{config.config_dir}/engines/{declared.name}/api-key",
@@ -166,4 +167,5 @@ def _gate(case: Case) -> dict[str, Any]:
         "max_tokens": GATE_TOKENS_THINKING if thinks else GATE_TOKENS,
         "tools": _has(case, "--tool-call-parser"),
         "reasoning": _has(case, "--reasoning-parser"),
+        "guarded": case.engine.guard_option is not None,
     }

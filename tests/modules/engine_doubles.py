@@ -25,6 +25,7 @@ class Server:
         self.asked = []
         self.on_chat = lambda: None
         self.metrics = ""
+        self.open_paths = set()
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -43,9 +44,13 @@ class Server:
                 return False
 
             def do_GET(self):
-                if self.path == "/metrics":
+                if self.path in server.open_paths:
+                    self.send(200, {})
+                elif not self.let_in():
+                    return
+                elif self.path == "/metrics":
                     self.send(200, server.metrics.encode(), "text/plain")
-                elif self.let_in():
+                else:
                     self.send(200, {"data": [{"id": name} for name in server.models]})
 
             def do_POST(self):

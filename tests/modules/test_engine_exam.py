@@ -257,6 +257,14 @@ def test_the_cache_is_held_against_the_plan(examine, line, promised, said):
     assert said in str(found)
 
 
+def test_a_path_that_answers_without_the_key_is_told(examine, engine):
+    engine.open_paths = {"/version"}
+    assert examine(gate={"guarded": False})
+    found = refused(examine, gate={"guarded": True})
+    assert (found.kind, "/version answers without the key: HTTP 200" in str(found)) == ("open", True)
+    assert examine(gate={"guarded": True}, open_paths=["/version"])
+
+
 def test_every_part_can_be_left_out(examine, engine):
     assert examine(skipped=list(PARTS)) == {}
     assert engine.asked == []

@@ -1,10 +1,11 @@
 """Making releases: what goes into one, what makes it another, and what cannot be made."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils import cdi
+from ansible.module_utils import cdi, engine_guard
 from ansible.module_utils.command import Result
 from ansible.module_utils.docker_api import DockerError, Image
 from ansible.module_utils.engine_parse import Parsed
@@ -328,3 +329,17 @@ def test_options_that_the_image_refuses_make_no_release(release, box, parser):
     result = release(changes)
     assert "could not read its options beforehand: no python3" in str(result["warnings"][0])
     assert result["releases"]["qwen"] != first
+
+
+def test_the_guard_lies_in_the_release_and_is_part_of_it(release, box, monkeypatch):
+    plain = release()["releases"]["qwen"]
+    guarded = {"runtime": {"guard": "--middleware"}}
+    first = release(guarded)["releases"]["qwen"]
+    assert first != plain
+    text_of_guard = text(box, "root", "releases", "qwen", first, "engine_guard.py")
+    assert text_of_guard == Path(engine_guard.__file__).read_text()
+    opened = release({**guarded, "open_paths": ["/metrics"]})["releases"]["qwen"]
+    assert opened not in (first, plain)
+    (box / "root" / "releases" / "qwen" / first / "engine_guard.py").write_text("# tampered with\n")
+    assert release(guarded)["changed"] is True
+    assert text(box, "root", "releases", "qwen", first, "engine_guard.py") == text_of_guard

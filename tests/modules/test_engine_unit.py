@@ -240,3 +240,27 @@ def test_an_engine_whose_way_to_a_key_is_not_known_is_refused():
         "how engine x gets its key"
         in refusals({**STATE, "engine": "x", "runtime": {"key": {}, "env": {}}})[0]
     )
+
+
+GUARD = {"option": "--middleware", "digest": "d", "directory": "/var/lib/boxwright/releases/qwen", "open": []}
+
+
+def test_a_guard_stands_in_front_of_the_engines_routes():
+    words = argv(guard={**GUARD, "open": ["/metrics", "/version"]})
+    source = f"/var/lib/boxwright/releases/qwen/{RELEASE}/engine_guard.py"
+    assert f"type=bind,source={source},target=/run/boxwright/engine_guard.py,readonly" in words
+    assert "BOXWRIGHT_OPEN_PATHS=/metrics /version" in words
+    wrapper = words[words.index("-c") + 1]
+    assert wrapper.endswith('exec "$@" --middleware engine_guard.Guard')
+    done = subprocess.run(
+        ["sh", "-c", wrapper.replace("$(cat /run/boxwright/api-key)", "k").replace("exec", "exec env;"), "x"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "/opt/own"},
+    )
+    assert "PYTHONPATH=/run/boxwright:/opt/own" in done.stdout.splitlines()
+
+
+def test_an_engine_without_a_guard_has_no_word_of_one():
+    assert not [word for word in argv() if "guard" in word or "OPEN_PATHS" in word]

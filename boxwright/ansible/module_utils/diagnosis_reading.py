@@ -114,7 +114,8 @@ def deployment(root_dir: str, name: str, lines: str) -> Dict[str, Any]:
         "metrics": "",
     }
     if release and found["unit"].get("running"):
-        endpoint = Endpoint(release.state["bind"], release.state["port"])
+        key = (read_file(release.state["key_file"]) or "").strip()
+        endpoint = Endpoint(release.state["bind"], release.state["port"], key)
         found["health"] = health(endpoint)
         found["metrics"] = counters(endpoint)
     return found

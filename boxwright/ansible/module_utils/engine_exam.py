@@ -86,6 +86,7 @@ class Exam:
         signs = set(answer.text.replace(" ", ""))
         if len(answer.text) >= 16 and len(signs) <= 2:
             raise self._watch.failure("garbled", "it answers one sign over and over: %r" % answer.text[:60])
+        self._guarded()
         parts = [part for part in PARTS if part not in self._matter.skipped]
         if "drafts" in parts and self._counters():
             self._before = self._watch.drafts(self._counters())
@@ -97,6 +98,15 @@ class Exam:
                 self._watch.refuse_if_dying()
                 raise self._watch.failure(part, "%s: %s" % (PARTS[part], error)) from error
         return self.found
+
+    def _guarded(self) -> None:
+        """No path but its health answers without the key, if a guard was put in front of them."""
+        if not self._gate.get("guarded"):
+            return
+        for path in ("/metrics", "/version", "/tokenize"):
+            status = self._endpoint.status_without_key(path)
+            if status != 401 and path not in (self._plan.get("open_paths") or ()):
+                raise self._watch.failure("open", "%s answers without the key: HTTP %d" % (path, status))
 
     def stream(self) -> None:
         """The answer comes in parts, and ends as a stream does."""

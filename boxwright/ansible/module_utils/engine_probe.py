@@ -110,6 +110,10 @@ class Endpoint:
             raise ProbeError("garbled", "the stream holds no text: %s" % text[:300])
         return "".join(parts).strip(), len(parts)
 
+    def status_without_key(self, path: str, timeout: float = 10) -> int:
+        """The HTTP status of a path that is asked without the key."""
+        return self._request("GET", path, None, timeout, False)[0]
+
     def metrics(self, timeout: float = 10) -> str:
         """The engine's counters as Prometheus text."""
         return self._request("GET", "/metrics", None, timeout, True)[1]

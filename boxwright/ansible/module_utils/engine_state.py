@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Any, Dict, List
 
+from ansible.module_utils import engine_guard
 from ansible.module_utils.docker_api import Image
 from ansible.module_utils.engine_unit import RUNTIME, TEMPLATE
 
@@ -37,6 +39,7 @@ def state_of(
         or None,
         "model_directory": deployment["model_directory"],
         **draft,
+        **_guard(deployment, params),
         **_runtime(deployment),
         "command": [str(word) for word in deployment["command"]],
         "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},
@@ -51,6 +54,27 @@ def state_of(
         "restart_limit": params["restart_limit"],
         "restart_window_s": params["restart_window_s"],
     }
+
+
+def _guard(deployment: Dict[str, Any], params: Dict[str, Any]) -> Dict[str, Any]:
+    """What stands in front of the engine's routes, for an engine that leaves some open."""
+    option = (deployment.get("runtime") or {}).get("guard")
+    if not option:
+        return {}
+    return {
+        "guard": {
+            "option": option,
+            "digest": hashlib.sha256(guard_source().encode("utf-8")).hexdigest(),
+            "directory": os.path.join(params["root_dir"], "releases", deployment["name"]),
+            "open": sorted(deployment.get("open_paths") or []),
+        }
+    }
+
+
+def guard_source() -> str:
+    """The text of the guard as this toolkit has it."""
+    loader: Any = getattr(engine_guard, "__loader__", None)
+    return str(loader.get_source(engine_guard.__name__))
 
 
 def _runtime(deployment: Dict[str, Any]) -> Dict[str, Any]:

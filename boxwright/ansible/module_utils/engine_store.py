@@ -93,15 +93,25 @@ class Store:
         return Release(release, state, document.get("plan", {}), unit)
 
     def write(
-        self, release: str, state: Dict[str, Any], plan: Dict[str, Any], unit: str, check: bool = False
+        self,
+        release: str,
+        state: Dict[str, Any],
+        plan: Dict[str, Any],
+        unit: str,
+        check: bool = False,
+        files: Optional[Dict[str, str]] = None,
     ) -> bool:
         """Put a release into its directory; True when it was not there as it is to be.
+
+        files: name -> text of what its container finds there, besides.
 
         The plan beside the state says more than the state (speeds, advice, the image's tag). When only it
         differs, it is replaced without counting as a change: the engine need not be started anew for it.
         """
         before = self.read(release)
         changed = before is None or before.unit != unit or before.state != state
+        beside = {self.path(release, name): text for name, text in (files or {}).items()}
+        changed = changed or any(read(path) != text for path, text in beside.items())
         if check or (not changed and before is not None and before.plan == plan):
             return changed
         made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -110,6 +120,8 @@ class Store:
         os.makedirs(os.path.dirname(self.directory), mode=0o700, exist_ok=True)
         document = dict(state, id=release, made=made, image=plan.get("image"), plan=plan)
         write(self.path(release, RELEASE_FILE), json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+        for path, text in beside.items():
+            ensure(path, text, 0o644)
         # Written last: a release is there when its unit is.
         ensure(self.path(release, UNIT_FILE), unit, 0o644)
         return changed

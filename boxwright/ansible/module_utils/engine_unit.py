@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from typing import Any, Dict, List
 
+from ansible.module_utils.engine_guard import OPEN_PATHS
 from ansible.module_utils.systemd_unit import exec_line, render, specifiers
 
 #: Part of every release's id: raise it when the unit's text changes for the same deployment.
@@ -19,6 +21,10 @@ CACHE_DIRECTORY = "/cache"
 KEY_FILE = "/run/boxwright/api-key"
 #: In the container's own /tmp, which is in memory: the key as a file of options, where the engine wants one.
 OPTIONS_FILE = "/tmp/boxwright-options.yml"
+#: The file of a release that its engine loads in front of its routes (engine_guard), and where it finds it.
+GUARD_FILE = "engine_guard.py"
+GUARD_INSIDE = "/run/boxwright/" + GUARD_FILE
+GUARD_CLASS = "engine_guard.Guard"
 #: How an engine gets the key and what it finds set, where a plan does not say (those of releases made before
 #: there was more than one engine).
 RUNTIME: Dict[str, Any] = {
@@ -133,9 +139,12 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         ),
         ["--mount", mount(state["cache_directory"], CACHE_DIRECTORY)],
         ["--mount", mount(state["key_file"], KEY_FILE, read_only=True)],
+        *_guard_mount(state, release),
     ]
     env = dict(BASE_ENV, **runtime_of(state)["env"])
     env.update(state["env"])
+    if state.get("guard"):
+        env[OPEN_PATHS] = " ".join(state["guard"]["open"])
     groups += [["--env", "%s=%s" % item] for item in sorted(env.items())]
     groups += [["--entrypoint", "sh", state["reference"]], ["-c", _wrapper(state), "boxwright"]]
     return [*groups, list(state["command"])]
@@ -152,7 +161,12 @@ def _wrapper(state: Dict[str, Any]) -> str:
     key = runtime_of(state)["key"]
     variable = key.get("variable")
     if variable:
-        return '%s=$(cat %s) && export %s && exec "$@"' % (variable, KEY_FILE, variable)
+        run = "%s=$(cat %s) && export %s && " % (variable, KEY_FILE, variable)
+        guard = state.get("guard")
+        if not guard:
+            return run + 'exec "$@"'
+        path = "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH} && " % os.path.dirname(GUARD_INSIDE)
+        return run + path + 'exec "$@" %s %s' % (guard["option"], GUARD_CLASS)
     # A value of YAML in single quotes: what is quoted there is a quote, written twice.
     quoted = "sed \"s/'/''/g; s/.*/%s: '&'/\" %s" % (key["option"], KEY_FILE)
     return 'umask 077 && %s > %s && exec "$@" %s %s' % (
@@ -161,6 +175,14 @@ def _wrapper(state: Dict[str, Any]) -> str:
         key["file_option"],
         OPTIONS_FILE,
     )
+
+
+def _guard_mount(state: Dict[str, Any], release: str) -> List[List[str]]:
+    guard = state.get("guard")
+    if not guard:
+        return []
+    source = os.path.join(guard["directory"], release, GUARD_FILE)
+    return [["--mount", mount(source, GUARD_INSIDE, read_only=True)]]
 
 
 def devices(state: Dict[str, Any]) -> List[str]:

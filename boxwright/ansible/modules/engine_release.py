@@ -12,9 +12,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run
 from ansible.module_utils.docker_api import Docker, DockerError, Image, parse_reference
 from ansible.module_utils.engine_parse import parsed
-from ansible.module_utils.engine_state import key_path, state_of
+from ansible.module_utils.engine_state import guard_source, key_path, state_of
 from ansible.module_utils.engine_store import Store, release_id
-from ansible.module_utils.engine_unit import refusals, unit_text
+from ansible.module_utils.engine_unit import GUARD_FILE, refusals, unit_text
 from ansible.module_utils.nvidia_smi import outcome, query, whole
 
 DOCUMENTATION = r"""
@@ -205,7 +205,8 @@ def prepare(
         os.makedirs(state["cache_directory"], mode=0o700, exist_ok=True)
     before = store.read(store.link("current"))
     result.releases[name] = release
-    if store.write(release, state, deployment, unit, check=check):
+    files = {GUARD_FILE: guard_source()} if state.get("guard") else {}
+    if store.write(release, state, deployment, unit, check=check, files=files):
         result.changed = True
         result.said.append("%s: release %s" % (name, release))
         result.diff.append(

@@ -11,6 +11,7 @@ from boxwright.planner.changes import drift
 from boxwright.planner.changes.change import Change
 from boxwright.planner.model_source import quantized_directory
 from boxwright.planner.rules.words import gb, listed
+from boxwright.planner.settings import drain_seconds
 
 WEIGHTS, QUANTIZE, ENGINE = "model_weights", "model_quantize", "engine"
 #: An estimate to plan a break by, no promise: compiling and capturing graphs, and weights at the pace of a
@@ -123,6 +124,10 @@ def _differences(case: Case, record: Mapping[str, object]) -> list[tuple[str, st
     if (record.get("bind"), record.get("port")) != (declared.bind, declared.port):
         was = f"{record.get('bind')}:{record.get('port')}"
         found.append(("address", was, f"{declared.bind}:{declared.port}"))
+    guard = record.get("guard")
+    was_open = guard.get("open") if isinstance(guard, Mapping) else None
+    if isinstance(was_open, list) and was_open != sorted(declared.open_paths):
+        found.append(("open paths", " ".join(map(str, was_open)), " ".join(sorted(declared.open_paths))))
     return [*found, *_cards(case, record), *_unit(case, record)]
 
 
@@ -218,6 +223,8 @@ def _unit(case: Case, record: Mapping[str, object]) -> list[tuple[str, str | Non
     found: list[tuple[str, str | None, str | None]] = []
     for name in ("stop_timeout_s", "restart_limit", "restart_window_s"):
         wanted = case.host.box.settings.get(f"engine_{name}")
+        if name == "stop_timeout_s" and isinstance(wanted, int):
+            wanted += drain_seconds(case.host.box)
         if wanted is not None and name in record and record[name] != wanted:
             found.append((name, _text(record[name]), _text(wanted)))
     return found

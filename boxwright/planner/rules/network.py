@@ -122,13 +122,13 @@ def without_key(case: Case) -> Note | None:
 def beyond_host(case: Case) -> Note | None:
     """Ports that Docker publishes pass by the host's own firewall rules (ufw), and nothing encrypts them.
 
-    The key guards /v1 only: /health, /metrics and others answer to anybody.
+    Without the key only /health answers, and what `open_paths` names; SGLang's /metrics does, too.
     """
     if _is_loopback(case.deployment.bind):
         return None
     return note(
-        f"port {case.deployment.port} is open to everybody who reaches {shown(case.deployment.bind)}: only "
-        "paths under /v1 ask for the key, and ufw does not see it",
+        f"port {case.deployment.port} is open to everybody who reaches {shown(case.deployment.bind)}: it "
+        "asks for the key, but nothing encrypts it, and ufw does not see it",
         "bind: 127.0.0.1 behind a gateway",
         "a private network's address",
         at="bind",

@@ -204,6 +204,7 @@ def test_how_a_host_runs_it_is_in_the_plan():
         "key": {"option": "api-key", "file_option": "--config"},
         "env": {},
         "parse": sglang.PARSE,
+        "guard": None,
         "health": "/health",
         "metrics": "/metrics",
         "drafts": None,

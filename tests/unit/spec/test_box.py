@@ -196,6 +196,7 @@ def test_the_defaults_and_keys_are_those_of_preflight(kind: Any, path: list[str]
         elif field.default_factory is not dataclasses.MISSING:
             assert field.default_factory() == default
         elif field.default is not dataclasses.MISSING:
+            default = tuple(default) if isinstance(default, list) else default
             assert field.default == (None if default in ("", None) else default), field.name
 
 

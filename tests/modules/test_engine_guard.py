@@ -1,0 +1,85 @@
+"""The guard inside the engine's server, asked as a server asks its middleware."""
+
+import asyncio
+
+import pytest
+from ansible.module_utils import engine_guard
+from hypothesis import given
+from hypothesis import strategies as st
+
+KEY = "sk-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def container(monkeypatch):
+    monkeypatch.setenv("VLLM_API_KEY", KEY)
+    monkeypatch.setenv("BOXWRIGHT_OPEN_PATHS", "/metrics /version")
+
+
+def asked(path="/v1/models", headers=(), method="GET", kind="http"):
+    """What comes back: "let in", or the status and code of the refusal."""
+    came, sent = [], []
+
+    async def app(scope, receive, send):
+        came.append(scope["path"])
+
+    async def send(event):
+        sent.append(event)
+
+    scope = {"type": kind, "path": path, "method": method, "headers": list(headers)}
+    asyncio.run(engine_guard.Guard(app)(scope, None, send))
+    if came:
+        assert sent == []
+        return "let in"
+    return sent[0].get("status") or sent[0]["code"]
+
+
+def bearer(key):
+    return [(b"authorization", b"Bearer " + key.encode())]
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/invocations", "/tokenize", "/load", "/", "//health"])
+def test_nothing_without_the_key(path):
+    assert asked(path) == 401
+    assert asked(path, bearer("sk-012345678")) == 401
+    assert asked(path, bearer(KEY)) == "let in"
+    assert asked(path, kind="websocket") == 1008
+
+
+@pytest.mark.parametrize("path", ["/health", "/ping", "/metrics", "/version"])
+def test_health_and_what_was_declared_answer_to_anybody(path):
+    assert asked(path) == "let in"
+    assert asked(path + "/") == 401
+
+
+def test_a_browser_may_ask_whether_it_may_ask():
+    assert asked("/v1/models", method="OPTIONS") == "let in"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"authorization", b"bearer " + KEY.encode())],
+        [(b"Authorization", b"Bearer  " + KEY.encode() + b" ")],
+    ],
+)
+def test_spellings_of_the_scheme(headers):
+    assert asked(headers=headers) == "let in"
+
+
+@given(st.binary(max_size=40))
+def test_no_other_bytes_are_the_key(value):
+    if value.strip() != KEY.encode():
+        assert asked(headers=[(b"authorization", b"Bearer " + value)]) == 401
+    assert asked(headers=[(b"authorization", value)]) == 401
+    assert asked(headers=[*bearer(KEY), (b"authorization", value)]) == 401
+
+
+def test_without_a_key_of_its_own_it_does_not_start(monkeypatch):
+    monkeypatch.delenv("VLLM_API_KEY")
+    with pytest.raises(KeyError):
+        asked()
+
+
+def test_what_is_no_request_goes_on():
+    assert asked(kind="lifespan") == "let in"
