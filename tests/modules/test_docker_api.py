@@ -61,7 +61,7 @@ def engine(tmp_path):
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST = answer
+        do_GET = do_POST = do_DELETE = answer
 
         def address_string(self):
             return "socket"
@@ -92,6 +92,27 @@ def test_an_image_by_tag_has_the_digest_of_its_own_repository(engine):
     found = engine.image("depot:5000/a:v1")
     assert (found.digest, found.size) == (DIGEST, 5)
     assert found.reference("depot:5000/a:v1") == f"depot:5000/a@{DIGEST}"
+
+
+def test_every_name_of_an_image(engine):
+    engine.replies["/images/sha256:id/json"] = (
+        200,
+        [{"Id": "sha256:id", "RepoTags": ["a:v1", "b:v1"], "RepoDigests": [f"a@{DIGEST}"]}],
+    )
+    assert engine.names("sha256:id") == ["a:v1", "b:v1", f"a@{DIGEST}"]
+    assert engine.names("sha256:gone") == []
+
+
+def test_a_name_is_taken_from_an_image_unless_a_container_needs_it(engine):
+    engine.replies[f"/images/a@{DIGEST}"] = (200, [[{"Untagged": f"a@{DIGEST}"}]])
+    assert engine.remove_image(f"a@{DIGEST}") is True
+    assert engine.asked[-1][:2] == ("DELETE", f"/images/a@{DIGEST}")
+    engine.replies["/images/a:v1"] = (409, [{"message": "conflict: container 1 is using it"}])
+    assert engine.remove_image("a:v1") is False
+    assert engine.remove_image("a:v2") is False
+    engine.replies["/images/a:v1"] = (500, [{"message": "driver failed"}])
+    with pytest.raises(DockerError, match="driver failed"):
+        engine.remove_image("a:v1")
 
 
 def test_of_several_digests_the_one_asked_for(engine):
