@@ -70,6 +70,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "port": declared.port,
         "bind": declared.bind,
         "open_paths": list(declared.open_paths),
+        "outgoing": declared.outgoing,
         "gpus": list(case.indices),
         "devices": [card.card.uuid for card in case.cards if card.card.uuid],
         "api_key_file": f"{config.config_dir}/engines/{declared.name}/api-key",

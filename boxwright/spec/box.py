@@ -138,7 +138,8 @@ class Deployment:
     largest that fits. concurrency: sequences at once. tensor_parallel: None for all of its cards (divided by
     pipeline_parallel). gpu_memory_utilization: share of a card, 0 to 1; kv_cache_memory_bytes: bytes of KV
     pool a card; at most one of the two. max_batched_tokens: tokens of one step. prefix_caching: None for the
-    engine's own default. open_paths: answered without the key. api_key: None for one generated on the host.
+    engine's own default. open_paths: answered without the key. outgoing: it may
+    call out. api_key: None for one generated on the host.
     extra_args: option names without dashes. env: of the engine's process. gate_expect: regular expression
     that the answer to gate_prompt must match.
     """
@@ -161,6 +162,7 @@ class Deployment:
     port: int = 8000
     bind: str = "127.0.0.1"
     open_paths: tuple[str, ...] = ()
+    outgoing: bool = False
     api_key: Secret | None = field(default=None, metadata={READ: _secret})
     quantize: Quantize | None = None
     extra_args: Mapping[str, object] = field(default_factory=dict)

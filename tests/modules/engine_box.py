@@ -107,6 +107,10 @@ class Box:
             def names(self, identity):
                 return [name for name, image in box.images.items() if image.id == identity]
 
+            def remove_network(self, name):
+                box.removed.append(name)
+                return True
+
             def remove_image(self, name):
                 box.removed.append(name)
                 return True

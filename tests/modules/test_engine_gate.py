@@ -335,3 +335,9 @@ def test_an_image_that_another_release_is_made_of_stays(box, gate):
         result = gate({"qwen": identity, "other": "o1"}, plan, other, keep_releases=1)
     assert result["pruned"]["releases"] == ["qwen/r1"]
     assert box.removed == []
+
+
+def test_with_the_last_engine_their_network_goes(box, gate):
+    served(box, gate)
+    gate({})
+    assert box.removed == ["boxwright"]

@@ -178,6 +178,7 @@ CHANGES = [
     {"port": 8001},
     {"bind": "0.0.0.0"},
     {"shm_size": "8g"},
+    {"outgoing": False},
     {"weights": {"revision": "c" * 40}},
     {"quantize": {"method": "autoawq", "bits": 4, "group_size": 128, "source": {}, "directory": "x"}},
 ]

@@ -53,7 +53,7 @@ def test_hardened():
     assert after(words, "--cap-drop") == ["ALL"]
     assert after(words, "--security-opt") == ["no-new-privileges"]
     assert after(words, "--pull") == ["never"]
-    assert not {"--privileged", "--network", "--ipc", "--restart", "--runtime"} & set(words)
+    assert not {"--privileged", "--ipc", "--restart", "--runtime"} & set(words)
 
 
 def test_the_image_is_named_by_content_and_the_command_is_the_plans_to_the_letter():
@@ -264,3 +264,18 @@ def test_a_guard_stands_in_front_of_the_engines_routes():
 
 def test_an_engine_without_a_guard_has_no_word_of_one():
     assert not [word for word in argv() if "guard" in word or "OPEN_PATHS" in word]
+
+
+def test_nothing_on_the_engines_network_calls_out():
+    words = argv(network="boxwright")
+    assert after(words, "--network") == ["boxwright"]
+    unit = unit_text({**STATE, "network": "boxwright"}, RELEASE)
+    made = next(line for line in unit.splitlines() if "network create" in line)
+    assert made.startswith("ExecStartPre=/bin/sh -c ")
+    assert "enable_ip_masquerade=false" in made
+    assert "enable_icc=false" in made
+
+
+def test_one_that_may_call_out_is_on_dockers_own_network():
+    assert "--network" not in argv()
+    assert "network create" not in unit_text(STATE, RELEASE)

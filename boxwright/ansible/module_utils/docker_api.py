@@ -138,6 +138,16 @@ class Docker:
             raise
         return True
 
+    def remove_network(self, name: str) -> bool:
+        """Take a network away; False where there is none, or something is on it."""
+        try:
+            self._ask("DELETE", "/networks/%s" % quote(name, safe=""))
+        except DockerError as error:
+            if error.status in (403, 404, 409):
+                return False
+            raise
+        return True
+
     def container(self, name: str) -> Optional[Dict[str, Any]]:
         """What `docker inspect` shows of a container; None when there is none of that name."""
         try:

@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 from ansible.module_utils import engine_guard
 from ansible.module_utils.docker_api import Image
-from ansible.module_utils.engine_unit import RUNTIME, TEMPLATE
+from ansible.module_utils.engine_unit import NETWORK, RUNTIME, TEMPLATE
 
 
 def state_of(
@@ -40,6 +40,7 @@ def state_of(
         "model_directory": deployment["model_directory"],
         **draft,
         **_guard(deployment, params),
+        **({} if deployment.get("outgoing", True) else {"network": NETWORK}),
         **_runtime(deployment),
         "command": [str(word) for word in deployment["command"]],
         "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},

@@ -47,6 +47,15 @@ DEVICE_WAIT = (
     "test $n -lt 60 || { echo 'no /dev/nvidia-uvm after 60 s: is the NVIDIA driver loaded?' >&2; exit 1; }; "
     "sleep 1; done"
 )
+#: The engines' own network: ports can be published from it, but nothing on it can call out, since nothing
+#: answers an address that is not translated; nor do engines reach each other.
+NETWORK = "boxwright"
+NETWORK_MADE = (
+    "docker network inspect %s >/dev/null 2>&1 || docker network create "
+    "--opt com.docker.network.bridge.name=boxwright0 "
+    "--opt com.docker.network.bridge.enable_ip_masquerade=false "
+    "--opt com.docker.network.bridge.enable_icc=false %s >/dev/null" % (NETWORK, NETWORK)
+)
 _SECRET_NAME = re.compile(r"(?i)(^|_)(api_?key|key|token|secret|password|passwd)$")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -108,6 +117,8 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         ("TimeoutStopSec", str(stop + 30)),
         ("SyslogIdentifier", container),
     ]
+    if state.get("network"):
+        service.insert(2, ("ExecStartPre", exec_line([["/bin/sh", "-c", NETWORK_MADE]])))
     if state["access"] != "none":
         service.insert(2, ("ExecStartPre", exec_line([["/bin/sh", "-c", DEVICE_WAIT]])))
     text: str = render(
@@ -130,6 +141,7 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         ["--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
         ["--shm-size", state["shm_size"], "--stop-timeout", str(state["stop_timeout_s"])],
         devices(state),
+        ["--network", state["network"]] if state.get("network") else [],
         ["--publish", "%s:%d:%d" % (_address(state["bind"]), state["port"], PORT)],
         ["--mount", mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)],
         *(

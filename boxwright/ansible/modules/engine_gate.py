@@ -16,6 +16,7 @@ from ansible.module_utils.engine_prune import dropped, prune, remove_images
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import Store, deployments
 from ansible.module_utils.engine_switch import Gate
+from ansible.module_utils.engine_unit import NETWORK
 from ansible.module_utils.engine_watch import question_of
 from ansible.module_utils.store_room import BusyError
 
@@ -68,6 +69,8 @@ def remove_dropped(params: Dict[str, Any], docker: Docker, check: bool) -> List[
         cache = os.path.join(params["root_dir"], "cache", name)
         if os.path.isdir(cache):
             shutil.rmtree(cache)
+    if removed and not declared and not check:
+        docker.remove_network(NETWORK)
     return removed
 
 

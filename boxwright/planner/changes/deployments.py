@@ -124,11 +124,18 @@ def _differences(case: Case, record: Mapping[str, object]) -> list[tuple[str, st
     if (record.get("bind"), record.get("port")) != (declared.bind, declared.port):
         was = f"{record.get('bind')}:{record.get('port')}"
         found.append(("address", was, f"{declared.bind}:{declared.port}"))
+    was_outgoing = record.get("network") is None
+    if "template" in record and was_outgoing != declared.outgoing:
+        found.append(("outgoing connections", _yes(was_outgoing), _yes(declared.outgoing)))
     guard = record.get("guard")
     was_open = guard.get("open") if isinstance(guard, Mapping) else None
     if isinstance(was_open, list) and was_open != sorted(declared.open_paths):
         found.append(("open paths", " ".join(map(str, was_open)), " ".join(sorted(declared.open_paths))))
     return [*found, *_cards(case, record), *_unit(case, record)]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _images(was: str | None, to: str) -> tuple[str | None, str]:
