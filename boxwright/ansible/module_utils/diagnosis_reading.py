@@ -13,7 +13,7 @@ from ansible.module_utils import host_reading, systemctl
 from ansible.module_utils.command import read as read_file
 from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
-from ansible.module_utils.engine_probe import Endpoint, ProbeError
+from ansible.module_utils.engine_probe import Endpoint, ProbeError, endpoint_of
 from ansible.module_utils.engine_store import FAILURE_FILE, Store
 from ansible.module_utils.engine_store import deployments as recorded
 from ansible.module_utils.engine_unit import container_name, unit_name
@@ -114,8 +114,7 @@ def deployment(root_dir: str, name: str, lines: str) -> Dict[str, Any]:
         "metrics": "",
     }
     if release and found["unit"].get("running"):
-        key = (read_file(release.state["key_file"]) or "").strip()
-        endpoint = Endpoint(release.state["bind"], release.state["port"], key)
+        endpoint = endpoint_of(release.state)
         found["health"] = health(endpoint)
         found["metrics"] = counters(endpoint)
     return found

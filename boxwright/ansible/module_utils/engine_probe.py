@@ -8,6 +8,8 @@ import socket
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ansible.module_utils.command import read
+
 _LARGEST = 4 << 20
 CHAT = "/v1/chat/completions"
 #: The counters of drafted and accepted tokens, where a plan does not say.
@@ -154,6 +156,12 @@ class Endpoint:
             ) from error
         finally:
             connection.close()
+
+
+def endpoint_of(state: Dict[str, Any]) -> Endpoint:
+    """A release's endpoint, asked with its key, without which only its health answers."""
+    key = (read(state.get("key_file") or "") or "").strip()
+    return Endpoint(state["bind"], state["port"], key)
 
 
 def reasoning_of(message: Dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from ansible.module_utils.command import read, write
 from ansible.module_utils.docker_api import Docker
 from ansible.module_utils.engine_drain import busy, drains_itself, until_quiet
 from ansible.module_utils.engine_exam import Exam, Matter
-from ansible.module_utils.engine_probe import Answer, Endpoint
+from ansible.module_utils.engine_probe import Answer, endpoint_of
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store, checkpoint
 from ansible.module_utils.engine_watch import GateError, Watch, question_of
@@ -206,9 +206,3 @@ class Gate:
             systemctl.Journal.of_start(self.service.state().invocation).new,
             self.progress,
         )
-
-
-def endpoint_of(state: Dict[str, Any]) -> Endpoint:
-    """A release's endpoint, asked with its key."""
-    key = (read(state["key_file"]) or "").strip()
-    return Endpoint(state["bind"], state["port"], key)

@@ -11,7 +11,7 @@ from ansible.module_utils import diagnosis_reading, nvidia_smi, role_receipts
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
-from ansible.module_utils.engine_probe import Endpoint
+from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.engine_store import deployments as recorded
 from ansible.module_utils.engine_unit import container_name
@@ -83,7 +83,7 @@ def deployment(root_dir: str, name: str, interval_s: float) -> Dict[str, Any]:
         "metrics": "",
     }
     if release and found["unit"].get("running"):
-        endpoint = Endpoint(release.state["bind"], release.state["port"])
+        endpoint = endpoint_of(release.state)
         found["health"] = diagnosis_reading.health(endpoint)
         if found["health"] == 200:
             before, began = diagnosis_reading.counters(endpoint), time.monotonic()
