@@ -24,12 +24,14 @@ class PackageGroup:
 
 @dataclass(frozen=True)
 class CardLimits:
-    """What was applied to a card since it was booted. clocks_mhz: the locked range, empty for none.
+    """What was applied to a card since its driver was loaded. clocks_mhz: the locked range, empty for none.
 
-    power_limit_w: W, None where it was left alone. spared: settings that the card does not support.
+    memory_clock_mhz: the locked one. power_limit_w: W, None where it was left alone. spared: settings that
+    the card does not support.
     """
 
     clocks_mhz: tuple[int, ...] = ()
+    memory_clock_mhz: int | None = None
     power_limit_w: float | None = None
     spared: tuple[str, ...] = ()
 
@@ -65,6 +67,34 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class BootCommand:
+    """A call of nvidia-smi at boot that is not ours: where it stands, and what it sets.
+
+    what: persistence, clocks, memory clocks, power limit, application clocks; of a line that is more than one
+    plain call, `other`. card: index, UUID or bus address, None for all. movable: a whole line of rc.local.
+    """
+
+    path: str
+    line: int
+    text: str
+    what: str
+    card: str | None = None
+    movable: bool = False
+
+
+@dataclass(frozen=True)
+class PortAccess:
+    """Rules for published ports. allow_from: sources that pass; ports: (address, port) that they are about.
+
+    wrong: what of them is not as it was made.
+    """
+
+    allow_from: tuple[str, ...] = ()
+    ports: tuple[tuple[str, str], ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Kept:
     """All of it.
 
@@ -72,7 +102,8 @@ class Kept:
     groups: by name. limits: by the card's UUID. daemon_keys: dotted settings of Docker's that we put there.
     docker_proxy: of Docker's unit, credentials masked. registries: those that we log in to or trust.
     cdi_driver: the driver version whose libraries the CDI specification names. files: those of ours above
-    that are there. receipts: by role.
+    that are there. receipts: by role. boot_commands: other people's that set the cards at boot. port_access:
+    None where everybody reaches the ports.
     """
 
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -85,3 +116,5 @@ class Kept:
     registries: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
+    boot_commands: tuple[BootCommand, ...] = ()
+    port_access: PortAccess | None = None

@@ -267,7 +267,8 @@ class HostFacts:
     """All that one trip to a host tells.
 
     host: its name. addresses: its own, those of the default route first. tuning: the declared limits as the
-    host keeps them. kept: what we left there. recorded: False when planned from cards. format: of this tree.
+    host keeps them. kept: what we left there. firewalls: ufw, firewalld, those that are on. recorded: False
+    when planned from cards. format: of this tree.
     """
 
     host: str
@@ -286,6 +287,7 @@ class HostFacts:
     releases: tuple[Release, ...] = ()
     tuning: Mapping[str, Any] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
+    firewalls: tuple[str, ...] = ()
     recorded: bool = True
     format: int = FORMAT
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from boxwright.facts.model import (
@@ -43,7 +44,15 @@ def parse(raw: Mapping[str, Any], host: str = "") -> HostFacts:
         releases=tuple(_release(one) for one in data.objects("releases")),
         tuning=json_object(data.get("tuning")),
         kept=kept(data),
+        firewalls=tuple(_firewalls(data)),
     )
+
+
+def _firewalls(data: Raw) -> Iterator[str]:
+    if re.search(r"^\s*ENABLED\s*=\s*[\"']?yes\b", data.file("ufw"), re.MULTILINE | re.IGNORECASE):
+        yield "ufw"
+    if data.command("firewalld").stdout.strip() == "active":
+        yield "firewalld"
 
 
 def json_object(text: object) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from boxwright.facts.kept import (
     LIMITS_AT_BOOT,
     LOADED_AT_BOOT,
     NOUVEAU_OFF,
+    BootCommand,
     CardLimits,
     Drift,
     Kept,
     PackageGroup,
+    PortAccess,
     Receipt,
 )
 from boxwright.facts.raw import Raw
@@ -29,6 +31,8 @@ def kept(data: Raw) -> Kept:
     """What the files say; nothing where they say nothing."""
     files = {str(path): text for path, text in data.object("kept").items() if isinstance(text, str)}
     receipts = _object(files.get(_LIMITS))
+    if receipts.get("driver_load") != data.get("driver_load"):
+        receipts = {}  # the driver was loaded anew since, and remembers nothing of them
     return Kept(
         sources=dict(_sources(files)),
         pins=dict(_pins(files)),
@@ -42,6 +46,8 @@ def kept(data: Raw) -> Kept:
         cdi_driver=str(data.get("cdi_driver")) if data.get("cdi_driver") else None,
         files=tuple(path for path in (NOUVEAU_OFF, LOADED_AT_BOOT, LIMITS_AT_BOOT) if path in files),
         receipts={str(role): _receipt(one) for role, one in data.object("receipts").items()},
+        boot_commands=tuple(_boot_commands(data)),
+        port_access=_port_access(data),
     )
 
 
@@ -91,11 +97,12 @@ def _limits(receipts: Mapping[str, Any]) -> Iterator[tuple[str, CardLimits]]:
     for uuid in {**cards, **unsupported}:
         one = cards.get(uuid)
         one = one if isinstance(one, dict) else {}
-        clocks, power = one.get("clocks_mhz"), one.get("power_limit_w")
+        clocks, memory, power = (one.get(key) for key in ("clocks_mhz", "memory_clock_mhz", "power_limit_w"))
         yield (
             str(uuid),
             CardLimits(
                 tuple(mhz for mhz in clocks if isinstance(mhz, int)) if isinstance(clocks, list) else (),
+                memory if isinstance(memory, int) and not isinstance(memory, bool) else None,
                 float(power) if isinstance(power, (int, float)) and not isinstance(power, bool) else None,
                 _names(unsupported.get(uuid)),
             ),
@@ -127,3 +134,33 @@ def _daemon_keys(files: Mapping[str, str]) -> Iterator[str]:
 def _proxy(text: str | None) -> str | None:
     found = re.search(r"HTTPS_PROXY=\"?([^\"\s]+)", text or "")
     return found.group(1) if found else None
+
+
+def _boot_commands(data: Raw) -> Iterator[BootCommand]:
+    for one in data.objects("boot_commands"):
+        card = one.get("card")
+        yield BootCommand(
+            path=str(one.get("path", "")),
+            line=line if isinstance(line := one.get("line"), int) else 0,
+            text=str(one.get("text", "")),
+            what=str(one.get("what", "")),
+            card=card if isinstance(card, str) else None,
+            movable=one.get("movable") is True,
+        )
+
+
+def _port_access(data: Raw) -> PortAccess | None:
+    raw = data.object("port_access")
+    declared = _object(raw.get("declared"))
+    if not declared:
+        return None
+    ports = declared.get("ports")
+    return PortAccess(
+        _names(declared.get("allow_from")),
+        tuple(
+            (str(one.get("bind")), str(one.get("port")))
+            for one in (ports if isinstance(ports, list) else ())
+            if isinstance(one, dict)
+        ),
+        _names(raw.get("wrong")),
+    )

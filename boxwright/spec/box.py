@@ -6,12 +6,15 @@ test compares them), so that a box read without a role's defaults means the same
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from boxwright.spec import networks
 from boxwright.spec.decode import INVALID, READ, Decoder, plain
 from boxwright.spec.problem import MASK, SpecErrors
+from boxwright.spec.tuning import Tuning
 
 #: More cards than any one host holds; keeps a mistyped number from becoming a long list.
 _MOST_CARDS = 64
@@ -170,6 +173,14 @@ class Deployment:
     gate_prompt: str | None = None
     gate_expect: str | None = None
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only the box itself reaches it."""
+        try:
+            return ipaddress.ip_address(self.bind.strip("[]")).is_loopback
+        except ValueError:
+            return self.bind == "localhost"
+
 
 @dataclass(frozen=True)
 class Hub:
@@ -196,22 +207,12 @@ class Driver:
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """Limits of every card: variables gpu_tuning_*. Clocks in MHz, power in W; None leaves it as it is."""
-
-    persistence: bool = True
-    min_clock_mhz: int = 0
-    max_clock_mhz: int | None = None
-    power_limit_w: int | None = None
-    required: bool = False
-
-
-@dataclass(frozen=True)
 class Box:
     """All that is declared of one host.
 
-    gpus: the declared cards, empty when they are left to what the host has. settings: every variable of a
-    role (`<role>_…`) as declared, for what has no attribute here.
+    gpus: the declared cards, empty when they are left to what the host has. allow_from: networks that reach
+    the published ports, empty for all. settings: every variable of a role (`<role>_…`) as declared, for what
+    has no attribute here.
     """
 
     host: str
@@ -220,10 +221,11 @@ class Box:
     hub: Hub = Hub()
     pip_index_url: str | None = None
     proxy: str | None = None
+    allow_from: tuple[str, ...] = field(default=(), metadata={READ: networks.read})
     root_dir: str = "/var/lib/boxwright"
     config_dir: str = "/etc/boxwright"
     driver: Driver = Driver()
-    tuning: Tuning = Tuning()
+    tuning: Tuning = field(default_factory=Tuning)
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @property

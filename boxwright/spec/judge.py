@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from boxwright.spec import networks
 from boxwright.spec.suggestions import did_you_mean
 from boxwright.spec.values import Opaque
 
@@ -24,6 +25,10 @@ _KINDS = {
     "object": "a mapping",
     "null": "empty",
 }
+#: A format of our own beside those of JSON Schema.
+_NETWORK = "ip-network"
+_FORMATS = FormatChecker()
+_FORMATS.checks(_NETWORK)(lambda value: not isinstance(value, str) or networks.mistake(value) is None)
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -39,7 +44,7 @@ class Mistake:
 
 def mistakes(value: object, schema: Mapping[str, Any]) -> Iterator[Mistake]:
     """Everything in which a value is not as its schema says; templates and encrypted values are skipped."""
-    for error in _STRICT(schema, format_checker=FormatChecker()).iter_errors(value):
+    for error in _STRICT(schema, format_checker=_FORMATS).iter_errors(value):
         yield from _worded(error)
 
 
@@ -166,6 +171,13 @@ def _wrong(message: str) -> Callable[[tuple[str | int, ...], object, Mapping[str
     return word
 
 
+def _wrong_format(
+    steps: tuple[str | int, ...], value: object, schema: Mapping[str, Any]
+) -> Iterator[Mistake]:
+    said = networks.mistake(value) if schema["format"] == _NETWORK and isinstance(value, str) else None
+    yield Mistake(steps, value, *(said or ("is not of the right form", _allowed(schema))))
+
+
 def _not_a_choice(
     steps: tuple[str | int, ...], value: object, schema: Mapping[str, Any]
 ) -> Iterator[Mistake]:
@@ -191,7 +203,7 @@ _WORDINGS: Mapping[str, Callable[[tuple[str | int, ...], object, Mapping[str, An
     "uniqueItems": _wrong("names one thing twice"),
     "propertyNames": _bad_key,
     "pattern": _wrong("is not of the right form"),
-    "format": _wrong("is not of the right form"),
+    "format": _wrong_format,
     "anyOf": _wrong("is not of the right form"),
 }
 

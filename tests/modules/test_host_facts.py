@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import host_reading, store_manifest
+from ansible.module_utils import driver_load, host_reading, store_manifest
 from ansible.module_utils.apt_texts import pins_text, source_text
 from ansible.module_utils.docker_proxy import variables_text
 
@@ -221,7 +221,8 @@ def test_what_earlier_runs_left_is_read(run_module, tmp_path, monkeypatch):
             {"declared": ["a"], "installed": [], "holds": ["a", "b"]}),
         "etc/modprobe.d/boxwright-nvidia.conf": "blacklist nouveau\n",
         "run/boxwright/gpu-tuning.json": json.dumps(
-            {"cards": {"GPU-1": {"clocks_mhz": [0, 2100], "power_limit_w": 400}},
+            {"driver_load": "boot:7",
+             "cards": {"GPU-1": {"clocks_mhz": [0, 2100], "power_limit_w": 400}},
              "unsupported": {"GPU-2": ["clocks"]}}),
         "etc/boxwright/docker-proxy.env": variables_text("http://me:sec@ret@proxy:3128", ["localhost"]),
         "etc/boxwright/container-runtime.json": json.dumps(receipt),
@@ -235,6 +236,7 @@ def test_what_earlier_runs_left_is_read(run_module, tmp_path, monkeypatch):
     monkeypatch.setattr(host_reading, "KEPT", tuple(f"{root}{path}" for path in host_reading.KEPT))
     monkeypatch.setattr(module, "CDI_SPEC", str(root / "etc/cdi/nvidia.yaml"))
     monkeypatch.setitem(module.FILES, "daemon-json", str(root / "etc/docker/daemon.json"))
+    monkeypatch.setattr(driver_load, "identity", lambda: "boot:7")
     raw = run_module("host_facts", root_dir=str(tmp_path / "var"), config_dir=str(config))["raw"]
     assert not re.search("secret|sec@|ret@", json.dumps(raw))
     raw["kept"] = {path.removeprefix(str(root)): text for path, text in raw["kept"].items()}
@@ -244,6 +246,8 @@ def test_what_earlier_runs_left_is_read(run_module, tmp_path, monkeypatch):
     assert kept.groups["nvidia-driver"].holds == ("a", "b")
     assert kept.limits["GPU-1"].clocks_mhz == (0, 2100)
     assert kept.limits["GPU-2"].spared == ("clocks",)
+    # After a reload of the driver the cards know nothing of it.
+    assert parse({**raw, "driver_load": "boot:8"}, "here").kept.limits == {}
     assert kept.daemon_keys == ("log-opts.max-size",)
     assert kept.docker_proxy == "http://***@proxy:3128"
     assert kept.cdi_driver == "580.105.08"

@@ -1,4 +1,4 @@
-"""Make persistence, clock range and power limit of a host's NVIDIA cards true, now and at every boot."""
+"""Make persistence, clocks and power limit of a host's NVIDIA cards true, now and at every boot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Dict, List
 
-from ansible.module_utils import card_limits
+from ansible.module_utils import boot_commands, card_clocks, card_limits, driver_load
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run
 
@@ -17,12 +17,19 @@ description:
   - Checks the values against the ranges that the cards tell, keeps them in a file that a systemd unit applies
     at every boot, applies them now if anything differs, and reads the cards again afterwards.
   - A setting that is declared no more goes back to the card's default.
+  - Lines of rc.local that set what is declared are taken over; other commands at boot are told.
 options:
-  state: {description: "absent undoes it.", type: str, choices: [present, absent], default: present}
+  state:
+    description: "absent undoes it; verified only looks, for a moment, also at clocks under load."
+    type: str
+    choices: [present, absent, verified]
+    default: present
   persistence: {description: "Keep the driver loaded while no client runs.", type: bool, default: true}
   min_clock_mhz: {description: "Lowest graphics clock in MHz.", type: int, default: 0}
   max_clock_mhz: {description: "Highest graphics clock in MHz; none leaves the clocks free.", type: int}
+  memory_clock_mhz: {description: "Memory clock in MHz; none leaves it free.", type: int}
   power_limit_w: {description: "Power limit in W; none is the card's default.", type: float}
+  cards: {description: "Limits of single cards by index or UUID, over the others.", type: dict, default: {}}
   required: {description: "Whether a card that does not support a setting is an error.", type: bool,
              default: false}
   config: {description: "File with the settings.", type: path, required: true}
@@ -48,7 +55,12 @@ class Limits:
     def __init__(self, params: Dict[str, Any], check: bool) -> None:
         self.params, self.check = params, check
         self.declared = card_limits.Declared(
-            params["persistence"], params["min_clock_mhz"], params["max_clock_mhz"], params["power_limit_w"]
+            params["persistence"],
+            params["min_clock_mhz"],
+            params["max_clock_mhz"],
+            params["memory_clock_mhz"],
+            params["power_limit_w"],
+            {str(key): dict(one or {}) for key, one in (params["cards"] or {}).items()},
         )
         self.config, self.receipts = ROOT + params["config"], ROOT + params["receipts"]
         self.script = ROOT + params["script"]
@@ -56,6 +68,7 @@ class Limits:
         self.cards: List[card_limits.Card] = []
         self.done: List[str] = []
         self.unsupported: List[str] = []
+        self.told: List[str] = []
 
     def present(self) -> None:
         """Check, write, apply, read back. Raises LimitsError."""
@@ -67,14 +80,59 @@ class Limits:
                 self.done.append("apply to the cards, once the driver is there")
                 return
             raise LimitsError("the cards cannot be asked: %s" % error) from None
-        wrong = [text for card in self.cards for text in card_limits.out_of_range(card, self.declared)]
+        wrong = card_limits.unknown(self.cards, self.declared)
+        wrong += [text for card in self.cards for text in card_limits.out_of_range(card, self.declared)]
         if wrong:
             raise LimitsError("\n".join([*dict.fromkeys(wrong), "Nothing was changed."]))
         new_unit = self.files()
         drifted = card_limits.drift(self.cards, self.declared, self.read_receipts())
         self.done += drifted
-        self.unit(new_unit, apply=bool(self.done))
+        self.unit(new_unit)
         self.see(card_limits.drift(self.read_cards_again(), self.declared, self.read_receipts()))
+        self.elsewhere()
+
+    def verified(self) -> None:
+        """Look at the cards, also at clocks while they work. Raises LimitsError for a limit not kept."""
+        try:
+            self.cards = card_limits.read_cards()
+        except card_limits.NoCards as error:
+            raise LimitsError("the cards cannot be asked: %s" % error) from None
+        self.see(card_limits.drift(self.cards, self.declared, self.read_receipts()))
+        clocks = card_clocks.verdict(self.read_receipts())
+        if clocks.broken or (clocks.ignored and self.params["required"]):
+            raise LimitsError(
+                "\n".join([*clocks.broken, *clocks.ignored])
+                + "\nSomething on this host sets the cards beside Boxwright, or a card does not keep a lock"
+            )
+        self.told += clocks.ignored + clocks.told
+
+    def elsewhere(self) -> None:
+        """Take over lines of rc.local that set what is declared; tell of every other command at boot."""
+        lines = []
+        for command in boot_commands.found(ROOT):
+            place = "%s:%d: %s" % (command["path"], command["line"], command["text"])
+            if not self.covers(command):
+                self.told.append("%s sets the cards at boot as well, and is left as it is" % place)
+                continue
+            self.done.append("take over " + place)
+            lines.append(command["line"])
+        if lines and not self.check:
+            self.done.append("keep the file as it was in " + boot_commands.take_over(lines, ROOT))
+
+    def covers(self, command: Dict[str, Any]) -> bool:
+        """Whether a line may be taken over: what it sets is declared for each of its cards."""
+        cards = [card for card in self.cards if command["card"] in (None, card.uuid, str(card.number))]
+        goals = [self.declared.goal(card) for card in cards]
+        names = {
+            "persistence": "persistence",
+            "clocks": "clocks_mhz",
+            "memory clocks": "memory_clock_mhz",
+            "power limit": "power_limit_w",
+        }
+        name = names.get(command["what"])
+        return bool(command["movable"] and goals and name) and all(
+            getattr(goal, name or "") for goal in goals
+        )
 
     def files(self) -> bool:
         """Settings, program and unit on disk; whether the unit is new to systemd."""
@@ -88,7 +146,7 @@ class Limits:
         self.done += ["write " + path for path in changed]
         return self.unit_path in changed
 
-    def unit(self, new: bool, apply: bool) -> None:
+    def unit(self, new: bool) -> None:
         """The unit known, enabled and, where anything differs, run. Raises LimitsError."""
         name = self.params["unit"]
         shown = run(["systemctl", "show", "-p", "UnitFileState,ActiveState", name]).stdout
@@ -118,9 +176,11 @@ class Limits:
         raise LimitsError("systemctl %s failed:\n%s" % (" ".join(words), "\n".join(problems)))
 
     def read_receipts(self) -> Dict[str, Any]:
-        """What was applied since the host was booted."""
+        """What was applied since the driver was loaded."""
         text = read(self.receipts)
-        receipts: Dict[str, Any] = json.loads(text) if text else {}
+        receipts: Dict[str, Any] = card_limits.current(
+            json.loads(text) if text else {}, driver_load.identity()
+        )
         return receipts
 
     def read_cards_again(self) -> List[card_limits.Card]:
@@ -137,7 +197,7 @@ class Limits:
         if self.unsupported and self.params["required"]:
             raise LimitsError("\n".join(self.unsupported))
         if drifted and not self.check:
-            raise LimitsError("the cards did not take what was asked for:\n" + "\n".join(drifted))
+            raise LimitsError("the cards are not as declared:\n" + "\n".join(drifted))
 
     def absent(self) -> None:
         """Stop the unit (which resets the cards) and remove what was set up."""
@@ -153,21 +213,23 @@ class Limits:
                     os.unlink(path)
         if self.done and not self.check:
             self.systemctl("daemon-reload")
+        lines = boot_commands.taken(ROOT)
+        if lines:
+            self.done.append("give %d lines back to %s" % (len(lines), boot_commands.RC_LOCAL))
+            if not self.check:
+                boot_commands.give_back(ROOT)
 
     def words(self) -> List[str]:
         """Each card's limits in a few words: "card 0: 450 W, 0 to 2100 MHz"."""
         receipts = self.read_receipts().get("cards", {})
         found = []
         for card in self.cards:
-            clocks = receipts.get(card.uuid, {}).get("clocks_mhz")
-            limit = [] if card.limit is None else ["%g W" % card.limit]
-            found.append(
-                "card %d: %s"
-                % (
-                    card.number,
-                    ", ".join([*limit, "%d to %d MHz" % tuple(clocks) if clocks else "clocks free"]),
-                )
-            )
+            receipt = receipts.get(card.uuid, {})
+            clocks, memory = receipt.get("clocks_mhz"), receipt.get("memory_clock_mhz")
+            words = [] if card.limit is None else ["%g W" % card.limit]
+            words.append("%d to %d MHz" % tuple(clocks) if clocks else "clocks free")
+            words += ["memory at %d MHz" % memory] if memory else []
+            found.append("card %d: %s" % (card.number, ", ".join(words)))
         return found
 
     def report(self) -> List[Dict[str, Any]]:
@@ -181,6 +243,7 @@ class Limits:
                 "persistence": card.persistence,
                 "power_limit_w": card.limit,
                 "clocks_mhz": receipts.get(card.uuid, {}).get("clocks_mhz"),
+                "memory_clock_mhz": receipts.get(card.uuid, {}).get("memory_clock_mhz"),
             }
             for card in self.cards
         ]
@@ -190,11 +253,13 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "state": {"type": "str", "choices": ["present", "absent", "verified"], "default": "present"},
             "persistence": {"type": "bool", "default": True},
             "min_clock_mhz": {"type": "int", "default": 0},
             "max_clock_mhz": {"type": "int"},
+            "memory_clock_mhz": {"type": "int"},
             "power_limit_w": {"type": "float"},
+            "cards": {"type": "dict", "default": {}},
             "required": {"type": "bool", "default": False},
             "config": {"type": "path", "required": True},
             "receipts": {"type": "path", "required": True},
@@ -207,10 +272,9 @@ def main() -> None:
     )
     limits = Limits(module.params, module.check_mode)
     try:
-        if module.params["state"] == "present":
-            limits.present()
-        else:
-            limits.absent()
+        {"present": limits.present, "absent": limits.absent, "verified": limits.verified}[
+            module.params["state"]
+        ]()
     except LimitsError as error:
         module.fail_json(msg=str(error), done=limits.done)
     module.exit_json(
@@ -219,6 +283,7 @@ def main() -> None:
         done=limits.done,
         cards=limits.report(),
         unsupported=limits.unsupported,
+        told=limits.told,
         diff={"before": "", "after": "".join(line + "\n" for line in limits.done)},
     )
 

@@ -11,10 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import (
+    boot_commands,
     docker_traces,
+    driver_load,
     host_reading,
     kernel_module,
     nvidia_smi,
+    port_rules,
     registry_access,
     registry_logins,
     role_receipts,
@@ -119,6 +122,7 @@ COMMANDS = {
     "containers": ["docker", "ps", "--no-trunc", "--format", "{{json .}}"],
     "toolkit": ["nvidia-ctk", "--version"],
     "cdi": ["nvidia-ctk", "cdi", "list"],
+    "firewalld": ["systemctl", "is-active", "firewalld.service"],
 }
 FILES = {
     "os-release": "/etc/os-release",
@@ -128,6 +132,7 @@ FILES = {
     "module-version": "/sys/module/nvidia/version",
     "boot-id": "/proc/sys/kernel/random/boot_id",
     "daemon-json": "/etc/docker/daemon.json",
+    "ufw": "/etc/ufw/ufw.conf",
 }
 
 
@@ -252,6 +257,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         have = pool.submit(on_disk, parameters)
         traces = pool.submit(docker_traces.look, parameters["docker_root"])
         receipts = pool.submit(role_receipts.compared, parameters["config_dir"], parameters["declared"])
+        access = pool.submit(port_rules.look, parameters["config_dir"])
         web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
         commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
         found = {
@@ -295,6 +301,9 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         kept=host_reading.kept(parameters["config_dir"]),
         registries=registry_logins.kept(parameters["config_dir"]),
         cdi_driver=host_reading.cdi_driver(CDI_SPEC),
+        driver_load=driver_load.identity(),
+        boot_commands=boot_commands.found(),
+        port_access=access.result(),
     )
 
 

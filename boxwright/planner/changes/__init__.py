@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boxwright.planner.case import Case, Host
-from boxwright.planner.changes import deployments, drift, driver, runtime, tuning
+from boxwright.planner.changes import access, deployments, drift, driver, runtime, tuning
 from boxwright.planner.changes.change import Change
 
 __all__ = ["Change", "changes"]
@@ -24,5 +24,6 @@ def changes(host: Host, cases: Sequence[Case]) -> tuple[Change, ...] | None:
         *tuning.changes(host),
         *(change for case in cases for change in deployments.changes(case)),
         *deployments.gone(host),
+        *access.changes(host),
     )
     return (*found, *drift.changes(host, found))

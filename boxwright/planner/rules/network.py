@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 
 from boxwright.engines.vllm_names import spelling
 from boxwright.planner.case import Case, Host
-from boxwright.planner.rules.registry import Note, advice, gate, host_gate, note
-from boxwright.planner.rules.words import shown
+from boxwright.planner.rules.registry import Note, advice, gate, host_advice, host_gate, note
+from boxwright.planner.rules.words import listed, shown
 
 UFW = "https://github.com/moby/moby/issues/22054"
 WILDCARDS = ("0.0.0.0", "::", "*", "")
@@ -17,13 +16,6 @@ WILDCARDS = ("0.0.0.0", "::", "*", "")
 def container_name(deployment: str) -> str:
     """The name that the engine's role gives a deployment's container."""
     return f"boxwright-{deployment}"
-
-
-def _is_loopback(bind: str) -> bool:
-    try:
-        return ipaddress.ip_address(bind.strip("[]")).is_loopback
-    except ValueError:
-        return bind == "localhost"
 
 
 @host_gate("port-shared", source="https://docs.docker.com/engine/network/port-publishing/")
@@ -88,7 +80,7 @@ def _is_ours(case: Case, container: str | None) -> bool:
 def address_not_on_host(case: Case) -> Note | None:
     """A port is published on an address that the host has; another one fails when the container starts."""
     bind, addresses = case.deployment.bind, case.host.facts.addresses
-    if bind in WILDCARDS or not addresses or _is_loopback(bind) or bind.strip("[]") in addresses:
+    if bind in WILDCARDS or not addresses or case.deployment.is_loopback or bind.strip("[]") in addresses:
         return None
     return note(
         f"the host has no address {shown(bind)}; it has {', '.join(addresses)}",
@@ -104,7 +96,7 @@ def without_key(case: Case) -> Note | None:
 
     A declaration that would switch it off is refused wherever it listens beyond the host.
     """
-    if _is_loopback(case.deployment.bind):
+    if case.deployment.is_loopback:
         return None
     given = {spelling(name): value for name, value in case.deployment.extra_args.items()}
     off = "api-key" in given and given["api-key"] in ("", None, False, [], ())
@@ -123,13 +115,57 @@ def beyond_host(case: Case) -> Note | None:
     """Ports that Docker publishes pass by the host's own firewall rules (ufw), and nothing encrypts them.
 
     Without the key only /health answers, and what `open_paths` names; SGLang's /metrics does, too.
+    box_allow_from names the networks that may connect, by rules in DOCKER-USER, a chain left to others.
     """
-    if _is_loopback(case.deployment.bind):
+    deployment, allowed = case.deployment, case.host.box.allow_from
+    if deployment.is_loopback or allowed:
         return None
     return note(
-        f"port {case.deployment.port} is open to everybody who reaches {shown(case.deployment.bind)}: it "
+        f"port {deployment.port} is open to everybody who reaches {shown(deployment.bind)}: it "
         "asks for the key, but nothing encrypts it, and ufw does not see it",
+        "box_allow_from: [your network, like 192.0.2.0/24]",
         "bind: 127.0.0.1 behind a gateway",
         "a private network's address",
         at="bind",
+    )
+
+
+@host_advice("firewall-beside-docker", source=UFW)
+def firewall(host: Host, cases: Sequence[Case]) -> Note | None:
+    """A firewall of the host (ufw, firewalld) does not cover the ports that Docker publishes.
+
+    They are forwarded to a container before the firewall's rules for the host are asked: `ufw deny 8000`
+    closes nothing, and `ufw allow` is not needed. Everything else of the host, SSH among it, stays the
+    firewall's. box_allow_from covers the published ports, whether a firewall is on or off, and is kept when
+    Docker or the box starts anew. A reload of firewalld may take Docker's rules and these away until the next
+    start of Docker.
+    """
+    open_ports = [str(case.deployment.port) for case in cases if not case.deployment.is_loopback]
+    if not host.facts.firewalls or not open_ports:
+        return None
+    names, ports = listed(host.facts.firewalls), listed(open_ports)
+    plural = "s" if len(open_ports) > 1 else ""
+    if host.box.allow_from:
+        return note(
+            f"{names} is on and does not cover published port{plural} {ports}: box_allow_from alone decides "
+            "who reaches them",
+            "nothing, where that is meant; `ufw allow` for them is not needed",
+            at="box_allow_from",
+        )
+    return note(
+        f"{names} is on, and published port{plural} {ports} pass by it: no rule of its own closes them",
+        "box_allow_from: [your network, like 192.0.2.0/24]",
+        "bind: 127.0.0.1",
+    )
+
+
+@host_advice("nothing-to-allow", source="boxwright/planner/rules/network.py")
+def nothing_to_allow(host: Host, cases: Sequence[Case]) -> Note | None:
+    """Sources are named for ports that are published; none reaches one of the loopback address."""
+    if not host.box.allow_from or any(not case.deployment.is_loopback for case in cases):
+        return None
+    return note(
+        "box_allow_from names sources, and every endpoint listens on the box itself only",
+        "bind: 0.0.0.0 for the deployment that they shall reach",
+        at="box_allow_from",
     )

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Bring the NVIDIA cards to the declared persistence, clock range and power limit; put them back on reset.
+"""Bring the NVIDIA cards to the declared persistence, clocks and power limit; put them back on reset.
 
     gpu-tuning.py apply CONFIG RECEIPTS     at boot, and whenever the declaration changed
     gpu-tuning.py reset CONFIG RECEIPTS     on stop: what `apply` changed, back to the cards' defaults
 
-Installed by Boxwright's role gpu_tuning. No query tells an applied clock range, so what nvidia-smi answered
-is kept as the receipt. Limits live in the loaded driver: a reboot or a reload of the module loses them.
+Installed by Boxwright's role gpu_tuning. No query tells an applied clock lock, so what nvidia-smi answered is
+kept as the receipt, with the loading of the driver that it is about: a reload of the module loses them all.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ FIELDS = "uuid,persistence_mode,power.limit,power.default_limit"
 DRIVER_WAIT, CALL = 60, 30
 #: What the cards' firmware rounds away, in W.
 TOLERANCE = 0.5
+BOOT_ID, MODULE = Path("/proc/sys/kernel/random/boot_id"), Path("/sys/module/nvidia")
 
 
 def call(*words: str) -> tuple[int, str]:
@@ -93,7 +94,8 @@ class Card:
         status, text = call("-i", self.uuid, *words)
         answer = text.replace("\n", " | ")
         print(f"{self.uuid}: {' '.join(words)}: {answer}", flush=True)
-        if "not supported" in text:
+        # "Specified clock combination … is not supported" is about the value, not about the card.
+        if "not supported" in text and "Specified clock combination" not in text:
             self.unsupported.append(what)
         elif status != 0 or not any(part in text for part in proof):
             self.failed.append(f"{what}: {text or status}")
@@ -137,6 +139,14 @@ class Card:
         elif "clocks_mhz" in self.before:
             self.change("clocks", ["reset GPU clocks", "All done"], "-rgc")
 
+    def memory(self, wanted: int | None) -> None:
+        """Memory clock in MHz; None: free again, if it was us who locked it."""
+        if wanted:
+            if self.change("memory clocks", ["Memory clocks set to"], "-lmc", f"{wanted},{wanted}"):
+                self.receipt["memory_clock_mhz"] = wanted
+        elif "memory_clock_mhz" in self.before:
+            self.change("memory clocks", ["reset", "All done"], "-rmc")
+
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or {} where there is no such file."""
@@ -155,6 +165,19 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     new.replace(path)
 
 
+def driver_load() -> str:
+    """The boot and the loading of the module; as boxwright/ansible/module_utils/driver_load.py says it."""
+    try:
+        inode = MODULE.stat().st_ino
+    except OSError:
+        inode = 0
+    try:
+        boot = BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    return f"{boot}:{inode}"
+
+
 def apply(wanted: dict[str, Any], receipts_path: Path) -> int:
     """Bring every card to `wanted` (by UUID); cards that left the declaration go back to their defaults."""
     before = read_json(receipts_path).get("cards", {})
@@ -164,10 +187,11 @@ def apply(wanted: dict[str, Any], receipts_path: Path) -> int:
     unsupported: dict[str, Any] = {}
     for uuid in sorted({*wanted, *before} & set(present)):
         card, goal = Card(uuid, present[uuid], before.get(uuid, {})), wanted.get(uuid, {})
-        # Persistence first: without it the other two are lost at once on an idle card.
+        # Persistence first: without it the others are lost at once on an idle card.
         card.persistence(goal.get("persistence", False))
         card.power(goal.get("power_limit_w"))
         card.clocks(goal.get("clocks_mhz"))
+        card.memory(goal.get("memory_clock_mhz"))
         if uuid in wanted:
             receipts[uuid] = card.receipt
         if card.unsupported:
@@ -175,7 +199,15 @@ def apply(wanted: dict[str, Any], receipts_path: Path) -> int:
         problems += [f"{uuid}: {text}" for text in card.failed]
     if present:
         problems += [f"{uuid} is declared but not there" for uuid in sorted(set(wanted) - set(present))]
-    write_json(receipts_path, {"cards": receipts, "unsupported": unsupported, "problems": problems})
+    write_json(
+        receipts_path,
+        {
+            "driver_load": driver_load(),
+            "cards": receipts,
+            "unsupported": unsupported,
+            "problems": problems,
+        },
+    )
     for text in problems:
         print(text, file=sys.stderr)
     return 1 if problems else 0

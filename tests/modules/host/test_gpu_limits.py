@@ -1,8 +1,9 @@
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import card_answer, card_limits
+from ansible.module_utils import card_answer, card_clocks, card_limits, driver_load
 from ansible.module_utils.command import Result
 from host_doubles import World
 
@@ -15,7 +16,12 @@ CARD = {
     "low": "400.00 W",
     "high": "600.00 W",
     "max_clock": 3090,
+    "max_memory": 14001,
     "clocks": None,
+    "memory_lock": None,
+    "utilization": 0,
+    "graphics": 210,
+    "memory": 405,
 }
 
 
@@ -226,15 +232,177 @@ def test_a_card_that_was_taken_out_is_told_by_the_unit(host):
     ("row", "card"),
     [
         (
-            "0, GPU-a, NVIDIA RTX, PRO 6000, Enabled, 350.00 W, 350.00 W, 100.00 W, 385.00 W, 2100 MHz",
-            (0, "GPU-a", "NVIDIA RTX, PRO 6000", True, 350.0, 350.0, 100.0, 385.0, 2100),
+            "0, GPU-a, NVIDIA RTX, PRO 6000, Enabled, 350 W, 350 W, 100.00 W, 385.00 W, 2100 MHz, 9751 MHz",
+            (0, "GPU-a", "NVIDIA RTX, PRO 6000", True, 350.0, 350.0, 100.0, 385.0, 2100, 9751),
         ),
         (
-            "1, GPU-b, X, [N/A], [Not Supported], [N/A], N/A, [Unknown Error], [N/A]",
-            (1, "GPU-b", "X", None, None, None, None, None, None),
+            "1, GPU-b, X, [N/A], [Not Supported], [N/A], N/A, [Unknown Error], [N/A], [N/A]",
+            (1, "GPU-b", "X", None, None, None, None, None, None, None),
         ),
     ],
 )
 def test_rows_of_cards(row, card, monkeypatch):
     monkeypatch.setattr(card_answer, "run", lambda argv, timeout: Result(0, row + "\n", ""))
     assert [tuple(one) for one in card_limits.read_cards()] == [card]
+
+
+def test_one_card_has_limits_of_its_own(host):
+    own = {"1": {"max_clock_mhz": 1900, "power_limit_w": None}}
+    host.call(cards=own)
+    assert host.state() == [("Enabled", "450.00 W", "0,2100"), ("Enabled", "575.00 W", "0,1900")]
+    assert not host.call(cards=own)["changed"]
+    assert host.call(cards={"GPU-1": {"max_clock_mhz": 1900}})["changed"]
+    assert host.state()[1] == ("Enabled", "450.00 W", "0,1900")
+    assert host.call()["changed"]
+    assert host.state()[1] == ("Enabled", "450.00 W", "0,2100")
+
+
+@pytest.mark.parametrize(
+    ("cards", "told"),
+    [
+        (
+            {"1": {"power_limit_w": 350}},
+            "gpu_tuning_cards.1.power_limit_w: power limit 350 W is outside what card 1 (NVIDIA GeForce RTX "
+            "5090) takes: 400 to 600 W",
+        ),
+        ({"GPU-0": {"max_clock_mhz": 9000}}, "gpu_tuning_cards.GPU-0.max_clock_mhz: clock 9000 MHz is above"),
+        ({"2": {"max_clock_mhz": 2000}}, "gpu_tuning_cards.2: no such card; there are 0 (GPU-0), 1 (GPU-1)"),
+        ({"0": {"memory_clock_mhz": 20000}}, "memory_clock_mhz: memory clock 20000 MHz is above the highest"),
+    ],
+)
+def test_a_card_s_own_limit_out_of_range_names_its_variable(host, cards, told):
+    result = host.call(cards=cards)
+    assert told in result["msg"]
+    assert host.files() == []
+
+
+def test_a_memory_lock_is_made_kept_and_lifted(host):
+    host.call(memory_clock_mhz=10000)
+    assert [card["memory_lock"] for card in host["cards"].values()] == ["10000,10000"] * 2
+    assert not host.call(memory_clock_mhz=10000)["changed"]
+    assert host.call()["changed"]
+    assert [card["memory_lock"] for card in host["cards"].values()] == [None] * 2
+
+
+def test_a_clock_below_every_other_is_a_failure_and_not_unsupported(host):
+    result = host.call(max_clock_mhz=120)
+    assert "Specified clock combination" in result["msg"]
+
+
+def test_the_receipt_of_a_driver_that_was_loaded_anew_does_not_count(host, monkeypatch):
+    host.call()
+    own = driver_load.identity()
+    monkeypatch.setattr(driver_load, "identity", lambda: "another:1")
+    result = host.call(check=True)
+    assert result["done"] == [
+        f"card {n} (NVIDIA GeForce RTX 5090): clock range is not locked" for n in range(2)
+    ]
+    monkeypatch.setattr(driver_load, "identity", lambda: own)
+    assert not host.call(check=True)["changed"]
+
+
+def work(host, **values):
+    host.set(cards={uuid: {**card, **values} for uuid, card in host["cards"].items()})
+
+
+def test_verified_says_where_it_cannot_judge(host, monkeypatch):
+    monkeypatch.setattr(card_clocks, "PAUSE_S", 0)
+    host.call()
+    told = host.call(state="verified")["told"]
+    assert told[0] == (
+        "card 0 (NVIDIA GeForce RTX 5090) is idle: whether its lock holds shows under load only"
+    )
+    work(host, utilization=97, graphics=2100)
+    told = host.call(state="verified")["told"]
+    assert told[0].startswith("card 0 (NVIDIA GeForce RTX 5090) keeps its lock of 2100 MHz under load")
+
+
+def test_verified_fails_where_a_loaded_card_is_above_its_lock(host):
+    host.call()
+    work(host, utilization=97, graphics=2805)
+    result = host.call(state="verified")
+    assert "card 1 (NVIDIA GeForce RTX 5090) runs at 2805 MHz, locked at 2100 MHz" in result["msg"]
+
+
+def test_verified_tells_of_a_memory_lock_that_is_not_kept(host):
+    host.call(memory_clock_mhz=10000)
+    work(host, utilization=97, graphics=2100, memory=13801)
+    result = host.call(state="verified", memory_clock_mhz=10000)
+    assert "took a memory lock at 10000 MHz and runs its memory at 13801 MHz" in result["told"][0]
+    assert "does not keep it" in host.call(state="verified", memory_clock_mhz=10000, required=True)["msg"]
+
+
+def test_verified_finds_a_limit_that_somebody_changed_and_mends_nothing(host):
+    host.call()
+    work(host, limit="500.00 W")
+    assert "power limit is 500 W, not 450 W" in host.call(state="verified")["msg"]
+    assert host["cards"]["GPU-0"]["limit"] == "500.00 W"
+
+
+RC_LOCAL = """#!/bin/sh
+# nvidia-smi -pm 0
+if true; then
+  nvidia-smi -lgc 0,1900
+fi
+nvidia-smi -i 0 -pl 300 >/dev/null 2>&1 || true
+nvidia-smi -lmc 9000
+for card in 0 1; do nvidia-smi -i $card -pl 300; done
+exit 0
+"""
+
+
+def test_lines_of_rc_local_are_taken_over_where_declared_and_come_back(host, root):
+    file = root / "etc/rc.local"
+    file.parent.mkdir(parents=True)
+    file.write_text(RC_LOCAL)
+    file.chmod(0o755)
+    checked = host.call(check=True)
+    assert file.read_text() == RC_LOCAL
+    result = host.call()
+    assert [line for line in result["done"] if line.startswith("take over")] == [
+        "take over /etc/rc.local:4: nvidia-smi -lgc 0,1900",
+        "take over /etc/rc.local:6: nvidia-smi -i 0 -pl 300 >/dev/null 2>&1 || true",
+    ]
+    assert set(result["done"]) - set(checked["done"]) == {result["done"][-1]}
+    assert result["told"] == [
+        f"/etc/rc.local:{line} sets the cards at boot as well, and is left as it is"
+        for line in ("7: nvidia-smi -lmc 9000", "8: for card in 0 1; do nvidia-smi -i $card -pl 300; done")
+    ]
+    lines = file.read_text().splitlines()
+    assert lines[3] == "  : # taken over by boxwright-gpu-tuning.service: nvidia-smi -lgc 0,1900"
+    assert subprocess.run(["sh", "-n", file], check=False).returncode == 0
+    assert file.stat().st_mode & 0o777 == 0o755
+    backup = next(file.parent.glob("rc.local.before-*"))
+    assert backup.read_text() == RC_LOCAL
+    assert not host.call()["changed"]
+    assert host.call(state="absent")["changed"]
+    assert file.read_text() == RC_LOCAL
+    assert not list(file.parent.glob("rc.local.before-*"))
+
+
+def test_an_rc_local_that_does_not_run_is_left(host, root):
+    file = root / "etc/rc.local"
+    file.parent.mkdir(parents=True)
+    file.write_text(RC_LOCAL)
+    assert host.call()["told"] == []
+    assert file.read_text() == RC_LOCAL
+
+
+def test_other_units_and_crontabs_are_told(host, root):
+    files = {
+        "etc/systemd/system/limits.service": "[Service]\nExecStart=/usr/bin/nvidia-smi -pl 300\n",
+        "etc/systemd/system/script.service": "[Service]\nExecStart=/bin/sh /usr/local/bin/limits.sh\n",
+        "usr/local/bin/limits.sh": "#!/bin/sh\n\nnvidia-smi -lgc 0,1500\n",
+        "etc/cron.d/limits": "@reboot root nvidia-smi -pm 1\n0 * * * * root nvidia-smi -pl 200\n",
+        "etc/systemd/system/boxwright-gpu-tuning.service": "[Service]\nExecStart=nvidia-smi -pl 1\n",
+        "etc/systemd/system/watch.service": "[Service]\nExecStart=/usr/bin/nvidia-smi -q -l 5\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    told = host.call()["told"]
+    assert [text.partition(" sets ")[0] for text in told] == [
+        "/etc/systemd/system/limits.service:2: ExecStart=/usr/bin/nvidia-smi -pl 300",
+        "/usr/local/bin/limits.sh:3: nvidia-smi -lgc 0,1500",
+        "/etc/cron.d/limits:1: @reboot root nvidia-smi -pm 1",
+    ]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boxwright.facts import HostFacts, parse
+from boxwright.facts.kept import BootCommand, PortAccess
 from boxwright.facts.parsers import nvidia_smi
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -274,6 +275,9 @@ JSON = st.recursive(
     max_leaves=10,
 )
 KEYS = (
+    "port_access",
+    "boot_commands",
+    "driver_load",
     "commands",
     "files",
     "pci",
@@ -303,3 +307,32 @@ def test_no_raw_answer_makes_it_raise(raw):
 )
 def test_no_command_makes_it_raise(commands):
     parse({"commands": commands, "efi": True})
+
+
+def test_firewalls_that_are_on():
+    ufw = {"files": {"ufw": "# x\nENABLED=yes\n"}, "commands": {}}
+    firewalld = {"commands": {"firewalld": {"rc": 0, "stdout": "active\n", "stderr": ""}}}
+    assert parse(ufw).firewalls == ("ufw",)
+    assert parse(firewalld).firewalls == ("firewalld",)
+    off = {"rc": 3, "stdout": "inactive\n", "stderr": ""}
+    assert parse({"files": {"ufw": "ENABLED=no\n"}, "commands": {"firewalld": off}}).firewalls == ()
+
+
+def test_who_reaches_the_ports_and_who_else_sets_the_cards():
+    declared = {"allow_from": ["192.0.2.0/24"], "ports": [{"bind": "0.0.0.0", "port": 8000}]}
+    command = {
+        "path": "/etc/rc.local",
+        "line": 2,
+        "text": "nvidia-smi -pl 9",
+        "what": "power limit",
+        "card": "0",
+    }
+    raw = {
+        "port_access": {"declared": json.dumps(declared), "wrong": ["gone"]},
+        "boot_commands": [{**command, "movable": True}, {"path": 5, "line": "x"}, "torn"],
+    }
+    kept = parse(raw).kept
+    assert kept.port_access == PortAccess(("192.0.2.0/24",), (("0.0.0.0", "8000"),), ("gone",))
+    assert kept.boot_commands[0] == BootCommand(**command, movable=True)
+    assert (kept.boot_commands[1].line, kept.boot_commands[1].movable) == (0, False)
+    assert parse({"port_access": {}}).kept.port_access is None

@@ -13,18 +13,23 @@ COMMIT = "a" * 40
 DOCKER = {"docker.io": "26.1.5-1", "nvidia-container-toolkit": "1.18.0-1"}
 
 
+def _port_access(box):
+    ports = [[one.bind, str(one.port)] for one in box.deployments if not one.is_loopback]
+    return {"allow_from": list(box.allow_from), "ports": ports} if box.allow_from and ports else None
+
+
 def as_declared(box):
     """The facts of a host on which everything that a box declares is true."""
     plain = planner.offline_facts(box, CATALOG).to_json()
     plan = planner.plan(box, HostFacts.from_json(plain), CATALOG).to_json()
     tuning, settings = box.tuning, box.settings
-    clocks = [] if tuning.max_clock_mhz is None else [tuning.min_clock_mhz, tuning.max_clock_mhz]
     version = (box.driver.version or f"{box.driver.branch}.105.08").split("-")[0]
     for card in plain["cards"]:
         card["uuid"] = f"GPU-{card['index']}"
         card["persistence"] = tuning.persistence
-        if tuning.power_limit_w is not None:
-            card["power"]["limit"] = tuning.power_limit_w
+        limits = tuning.of(card["index"], card["uuid"])
+        if limits.power_limit_w is not None:
+            card["power"]["limit"] = limits.power_limit_w
     toolkit = box.driver.cuda_toolkit
     packages = {"nvidia-driver-cuda": f"{version}-1"}
     if toolkit:
@@ -65,10 +70,16 @@ def as_declared(box):
             "daemon_config": json.dumps(daemon).replace("me:secret", "***"),
         },
         tuning={
-            "persistence": tuning.persistence,
-            "min_clock_mhz": tuning.min_clock_mhz,
-            "max_clock_mhz": tuning.max_clock_mhz,
-            "power_limit_w": tuning.power_limit_w,
+            "cards": {
+                card["uuid"]: {
+                    "persistence": tuning.persistence,
+                    "clocks_mhz": list(limits.clocks_mhz) or None,
+                    "memory_clock_mhz": limits.memory_clock_mhz,
+                    "power_limit_w": limits.power_limit_w,
+                }
+                for card in plain["cards"]
+                for limits in [tuning.of(card["index"], card["uuid"])]
+            }
         },
         kept={
             "sources": {
@@ -85,8 +96,16 @@ def as_declared(box):
                 },
                 "container-runtime": {"declared": list(DOCKER), "installed": [], "holds": list(DOCKER)},
             },
-            "limits": {card["uuid"]: {"clocks_mhz": clocks} for card in plain["cards"]},
+            "limits": {
+                card["uuid"]: {
+                    "clocks_mhz": list(limits.clocks_mhz),
+                    "memory_clock_mhz": limits.memory_clock_mhz,
+                }
+                for card in plain["cards"]
+                for limits in [tuning.of(card["index"], card["uuid"])]
+            },
             "docker_proxy": proxy or None,
+            "port_access": _port_access(box),
             "cdi_driver": version,
             "files": [
                 "/etc/modprobe.d/boxwright-nvidia.conf",

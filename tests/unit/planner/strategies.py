@@ -164,7 +164,18 @@ BOXES = st.builds(
         manage=st.booleans(),
     ),
     tuning=st.builds(
-        Tuning, min_clock_mhz=INTEGERS, max_clock_mhz=st.none() | INTEGERS, power_limit_w=st.none() | INTEGERS
+        Tuning,
+        min_clock_mhz=INTEGERS,
+        max_clock_mhz=st.none() | INTEGERS,
+        memory_clock_mhz=st.none() | INTEGERS,
+        power_limit_w=st.none() | INTEGERS,
+        cards=st.dictionaries(
+            st.sampled_from(["0", "1", "GPU-0"]) | HOSTILE,
+            st.dictionaries(
+                st.sampled_from(["min_clock_mhz", "max_clock_mhz", "power_limit_w"]), st.none() | INTEGERS
+            ),
+            max_size=2,
+        ),
     ),
     settings=st.dictionaries(
         st.sampled_from(
@@ -321,7 +332,7 @@ FACTS = st.builds(
         ),
         max_size=2,
     ).map(tuple),
-    tuning=st.dictionaries(st.sampled_from(["min_clock_mhz", "max_clock_mhz"]), VALUES),
+    tuning=st.dictionaries(st.sampled_from(["cards", "format"]), VALUES | st.dictionaries(HOSTILE, VALUES)),
     recorded=st.booleans(),
 )
 
@@ -342,6 +353,7 @@ DECLARATIONS = st.fixed_dictionaries(
                 optional={
                     "context": st.sampled_from(["auto", 4096, 65536]),
                     "port": st.integers(1024, 65535),
+                    "bind": st.sampled_from(["127.0.0.1", "0.0.0.0", "::"]),
                     "gpus": st.sampled_from([1, [0]]),
                     "kv_cache": st.sampled_from(["auto", "fp8"]),
                     "env": st.just({"NCCL_P2P_DISABLE": "1"}),
@@ -356,7 +368,10 @@ DECLARATIONS = st.fixed_dictionaries(
         "nvidia_driver_cuda_toolkit": st.just("12.8"),
         "gpu_tuning_max_clock_mhz": st.integers(300, 2500),
         "gpu_tuning_power_limit_w": st.integers(100, 600),
+        "box_allow_from": st.sampled_from([[], ["192.0.2.7", "2001:db8::/32"]]),
         "gpu_tuning_persistence": st.booleans(),
+        "gpu_tuning_memory_clock_mhz": st.integers(5000, 9000),
+        "gpu_tuning_cards": st.just({"0": {"max_clock_mhz": 1500, "power_limit_w": None}}),
         "container_runtime_daemon_config": st.just({"log-opts": {"max-size": "10m"}, "dns": ["9.9.9.9"]}),
     },
 )

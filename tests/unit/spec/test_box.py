@@ -18,6 +18,7 @@ from boxwright.spec.box import (
     box_from_variables,
 )
 from boxwright.spec.problem import SpecErrors
+from boxwright.spec.tuning import Limits
 
 LEAST = {"name": "q", "model": "qwen3-8b", "image": "vllm/vllm-openai:v0.29.0"}
 
@@ -165,13 +166,42 @@ def test_secrets_show_nowhere() -> None:
     assert "7654321" not in str(raised.value)
 
 
+def test_a_card_has_its_own_limits_over_the_box_s() -> None:
+    tuning = box_from_variables(
+        "b",
+        {
+            "gpu_tuning_max_clock_mhz": 2100,
+            "gpu_tuning_power_limit_w": 450,
+            "gpu_tuning_cards": {
+                "0": {"max_clock_mhz": None},
+                "1": {"max_clock_mhz": 1900},
+                "GPU-b": {"memory_clock_mhz": 9000},
+            },
+        },
+    ).tuning
+    assert tuning.of(0, "GPU-a") == Limits(power_limit_w=450)
+    assert tuning.of(1, "GPU-b") == Limits(max_clock_mhz=2100, memory_clock_mhz=9000, power_limit_w=450)
+    assert tuning.of(2, None).clocks_mhz == (0, 2100)
+    assert tuning.variable("max_clock_mhz", 0, None) == "gpu_tuning_cards.0.max_clock_mhz"
+    assert tuning.variable("power_limit_w", 0, None) == "gpu_tuning_power_limit_w"
+
+
+def test_networks_are_read_as_the_standard_library_writes_them() -> None:
+    box = box_from_variables("b", {"box_allow_from": ["192.0.2.7", "2001:DB8::/32"]})
+    assert box.allow_from == ("192.0.2.7/32", "2001:db8::/32")
+    with pytest.raises(SpecErrors) as raised:
+        box_from_variables("b", {"box_allow_from": ["192.0.2.0/24", "10.0.0.1/8"]})
+    assert "box_allow_from[1]" in str(raised.value)
+
+
 @pytest.mark.parametrize(("kind", "prefix"), [(Driver, "nvidia_driver_"), (Tuning, "gpu_tuning_")])
 def test_the_defaults_are_those_of_the_roles(kind: Any, prefix: str) -> None:
     declared = schema.installed()["properties"]
     for field in dataclasses.fields(kind):
         assert prefix + field.name in declared, f"{prefix}{field.name} is in no role's argument_specs"
         default = declared[prefix + field.name].get("default")
-        assert field.default == (None if default in ("", None) else default), field.name
+        own = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        assert own == (None if default in ("", None) else default), field.name
 
 
 @pytest.mark.parametrize(

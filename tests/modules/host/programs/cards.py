@@ -19,6 +19,10 @@ CELLS = {
     "power.min_limit": "{low}",
     "power.max_limit": "{high}",
     "clocks.max.graphics": "{max_clock} MHz",
+    "clocks.max.memory": "{max_memory} MHz",
+    "utilization.gpu": "{utilization} %",
+    "clocks.current.graphics": "{graphics} MHz",
+    "clocks.current.memory": "{memory} MHz",
     "driver_version": "{driver}",
 }
 
@@ -48,14 +52,25 @@ def nvidia_smi(words, world):
         old, card["limit"] = card["limit"], f"{float(words[3]):.2f} W"
         return 0, f"Power limit for GPU {words[1]} was set to {card['limit']} from {old}.\nAll done.\n", ""
     if what == "-lgc":
-        card["clocks"] = words[3]
         low, high = words[3].split(",")
+        if int(high) < 210:
+            text = (
+                f'Specified clock combination "(gpuClkMin {low}, gpuClkMax {high})" is not supported for GPU '
+                f"{words[1]}. Run 'nvidia-smi -q -d SUPPORTED_CLOCKS' to see list of supported clocks\n"
+            )
+            return 2, text, ""
+        card["clocks"] = words[3]
         return (
             0,
             f'GPU clocks set to "(gpuClkMin {low}, gpuClkMax {high})" for GPU {words[1]}\nAll done.\n',
             "",
         )
-    card["clocks"] = None
+    if what == "-lmc":
+        card["memory_lock"] = words[3]
+        low, high = words[3].split(",")
+        text = f'Memory clocks set to "(memClkMin {low}, memClkMax {high})" for GPU {words[1]}\nAll done.\n'
+        return 0, text, ""
+    card[{"-rgc": "clocks", "-rmc": "memory_lock"}[what]] = None
     return 0, "All done.\n", ""
 
 
