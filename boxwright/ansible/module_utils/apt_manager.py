@@ -71,6 +71,10 @@ class AptManager:
         """Those whose hold is for another version than is there: none, apt's holds name no version."""
         return []
 
+    def holds_others(self, names: List[str]) -> bool:
+        """Whether what it needs to hold packages serves others than these: it needs nothing."""
+        return False
+
     def settings_due(self) -> bool:
         """Whether something has to change that only a transaction changes."""
         return False
@@ -211,9 +215,9 @@ class AptManager:
         """Put packages on hold. Raises PackagesError."""
         self._mark("hold", names)
 
-    def release(self, names: List[str]) -> None:
-        """Take packages off hold. Raises PackagesError."""
-        self._mark("unhold", names)
+    def release(self, names: List[str], packages: Dict[str, Package]) -> None:
+        """Take packages off hold; one that is gone is on hold no more. Raises PackagesError."""
+        self._mark("unhold", [name for name in names if name in packages])
 
     def mark_automatic(self, names: List[str]) -> None:
         """Let packages count as come because others need them. Raises PackagesError."""

@@ -67,6 +67,10 @@ class DnfManager:
         names: List[str] = self.locks.locked(packages)
         return names
 
+    def holds_others(self, names: List[str]) -> bool:
+        """Whether what it needs to hold packages serves others than these."""
+        return any(entry.pattern not in names for entry in self.locks.entries)
+
     def astray(self, names: Iterable[str], packages: Dict[str, Package]) -> List[str]:
         """Those whose lock is for another version than is there."""
         return [
@@ -241,8 +245,8 @@ class DnfManager:
         """Lock packages to the versions that are there."""
         self.locks.lock(names, packages)
 
-    def release(self, names: List[str]) -> None:
-        """Take the locks of packages away."""
+    def release(self, names: List[str], packages: Dict[str, Package]) -> None:
+        """Take the locks of packages away, those too of packages that are gone."""
         self.locks.unlock(names)
 
     def mark_automatic(self, names: List[str]) -> None:

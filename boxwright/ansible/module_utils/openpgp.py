@@ -40,6 +40,19 @@ def dearmor(data: bytes) -> bytes:
     return keys
 
 
+def armor(keyring: bytes) -> bytes:
+    """The ASCII form of a binary keyring, with the checksum that rpm wants (RFC 9580 section 6.1.1)."""
+    crc = 0xB704CE
+    for byte in keyring:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc = (crc << 1) ^ (0x1864CFB if crc & 0x800000 else 0)
+    lines = [keyring[start : start + 48] for start in range(0, len(keyring), 48)]
+    body = b"".join(base64.b64encode(line) + b"\n" for line in lines)
+    checksum = base64.b64encode((crc & 0xFFFFFF).to_bytes(3, "big"))
+    return _ARMOR_BEGIN + b"\n\n" + body + b"=" + checksum + b"\n" + _ARMOR_END + b"\n"
+
+
 def fingerprints(keyring: bytes) -> List[str]:
     """Fingerprints (upper-case hex) of the primary keys in a binary keyring. Raises KeyringError."""
     found = []

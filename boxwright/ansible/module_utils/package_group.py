@@ -164,7 +164,7 @@ class Group:
         if self.unfinished():
             self.ready()
         leaving = [name for name in self.record.installed if name in self.packages]
-        if self.others or set(self.held) - set(self.record.holds):
+        if self.manager.holds_others(self.record.holds):
             # What holds packages stays while anybody's are held.
             leaving = [name for name in leaving if name not in self.manager.needs]
         before = {**self.record.removed, **self.record.changed}
@@ -180,7 +180,7 @@ class Group:
             self.ready()
             self.go_back(back, leaving)
         if not self.check:
-            self.manager.release([name for name in lifted if name in self.packages])
+            self.manager.release(lifted, self.packages)
             self.manager.mark_automatic([name for name in self.record.automatic if name in self.packages])
             self.configure(settings)
             self.configure({self.root + path: text for path, text in self.record.states.items()})
@@ -293,7 +293,7 @@ class Group:
         """Hold, record and keep from automatic upgrades; whether anything of it was not so."""
         wanted, before = self.to_hold(), self.record.text()
         held = self.manager.held(self.packages) if self.steps and not self.check else self.held
-        persons = [name for name in self.held if name not in self.record.holds and name not in self.others]
+        persons = [name for name in held if name not in self.record.holds and name not in self.others]
         missing = [name for name in wanted if name not in held]
         missing += self.manager.astray([name for name in wanted if name not in persons], self.packages)
         # What this group held and no longer means is let go, unless another group means it.
@@ -302,6 +302,7 @@ class Group:
             for name in self.record.holds
             if name in held and name not in wanted and name not in self.others and name in self.packages
         ]
+        gone = [name for name in self.record.holds if name not in self.packages and name not in self.others]
         self.record.holds = [name for name in wanted if name not in persons]
         self.record.declared = sorted(self.names)
         if not self.check:
@@ -311,7 +312,7 @@ class Group:
         if not self.check and changed:
             self.record.save()
             self.manager.hold(missing, self.packages)
-            self.manager.release(lifted)
+            self.manager.release(lifted + gone, self.packages)
         return changed
 
 

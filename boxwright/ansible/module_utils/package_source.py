@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Union
 
 from ansible.module_utils import package_manager
 from ansible.module_utils.apt_source import AptSource
+from ansible.module_utils.dnf_source import DnfSource
 from ansible.module_utils.file_set import read_bytes
 from ansible.module_utils.signing_key import SourceError
 
-SOURCES = {"apt": AptSource}
+Source = Union[AptSource, DnfSource]
+SOURCES = {"apt": AptSource, "dnf": DnfSource}
 
 
-def source_of(params: Dict[str, Any], root: str) -> AptSource:
+def source_of(params: Dict[str, Any], root: str) -> Source:
     """The source. params: those of the module package_source. Raises SourceError."""
     manager = package_manager.name(root)
     if manager not in SOURCES:
         raise SourceError("this host has no package manager that Boxwright knows (%s)" % " or ".join(SOURCES))
-    source: AptSource = SOURCES[manager](params, root)
+    source: Source = SOURCES[manager](params, root)
     return source
 
 

@@ -16,7 +16,9 @@ from ansible.module_utils.packages import Package
 
 SETTINGS = "/etc/dnf/plugins/versionlock.conf"
 LIST = "/etc/dnf/plugins/versionlock.list"
-_ENTRY = re.compile(r"^(?P<name>.+?)-(?:(?P<epoch>[0-9*]+):)?(?P<version>[^-:]+)-(?P<release>[^-]+)$")
+_ENTRY = re.compile(
+    r"^(?P<name>.+?)-(?:(?P<epoch>[0-9*]+):)?(?P<version>[0-9*][^-:]*)(?:-(?P<release>[^-]+))?$"
+)
 
 
 class Entry(NamedTuple):
@@ -31,8 +33,9 @@ class Entry(NamedTuple):
     excludes: bool
 
     def means(self, name: str) -> bool:
-        """Whether it is about a package."""
-        return fnmatch.fnmatchcase(name, self.pattern)
+        """Whether it is about versions of a package; a bare name, as `cuda-toolkit-12-8`, is about none."""
+        bare = self.line.strip().lstrip("!")
+        return fnmatch.fnmatchcase(name, self.pattern) and not fnmatch.fnmatchcase(name, bare)
 
     def allows(self, version: str) -> bool:
         """Whether that version of a package it is about may be there."""
@@ -56,7 +59,7 @@ def parse(text: str) -> List[Entry]:
             found.append(Entry(line, words, "*", excludes))
             continue
         # Without the architecture at the end: "1.el9.x86_64", "1.el9.*"; a release may end with any of both.
-        release = re.sub(r"\.(?:\*|noarch|x86_64|aarch64|i686)$", "", entry.group("release"))
+        release = re.sub(r"\.(?:\*|noarch|x86_64|aarch64|i686)$", "", entry.group("release") or "*")
         version = "%s-%s" % (entry.group("version"), release)
         if entry.group("epoch"):
             version = "%s:%s" % (entry.group("epoch"), version)

@@ -14,6 +14,7 @@ description:
   - With apt keeps the keyring (C(/etc/apt/keyrings/NAME.gpg)), the source
     (C(/etc/apt/sources.list.d/NAME.sources), deb822 with Signed-By) and the pins
     (C(/etc/apt/preferences.d/NAME.pref)), then reads the source's lists.
+  - With dnf keeps the key (C(/etc/pki/rpm-gpg), and in rpm's database) and C(/etc/yum.repos.d/NAME.repo).
   - Other definitions of the same address are switched off (and on again with state absent).
   - When the package manager cannot use the new source, everything is put back as it was and its reason is the
     error.
@@ -39,6 +40,12 @@ options:
     description: "Of apt: whether keys bound by SHA-1 are taken; apt 3 refuses them since 2026-02-01."
     type: bool
     default: false
+  signed:
+    description: "Of dnf: what the key signs, and dnf therefore checks. apt's sources are signed as a whole."
+    type: list
+    elements: str
+    choices: [packages, metadata]
+    default: [packages]
   preferred:
     description: "Globs of packages that are taken from here, whatever other sources have of them."
     type: list
@@ -66,6 +73,12 @@ def main() -> None:
             "key_url": {"type": "str", "no_log": False},
             "fingerprints": {"type": "list", "elements": "str", "default": []},
             "allow_sha1": {"type": "bool", "default": False},
+            "signed": {
+                "type": "list",
+                "elements": "str",
+                "default": ["packages"],
+                "choices": ["packages", "metadata"],
+            },
             "preferred": {"type": "list", "elements": "str", "default": []},
             "proxy": {"type": "str"},
             "lock_timeout_s": {"type": "int", "default": 300},

@@ -20,6 +20,10 @@ ASKED = {
     "signed": "_nvidia_driver_signed",
     "avoid": "_nvidia_driver_avoid[nvidia_driver_source]",
     "from_vendor": "_nvidia_driver_from_vendor",
+    "key": "_nvidia_driver_key_url",
+    "stream": "_nvidia_driver_stream",
+    "kernel_headers": "[_nvidia_driver_os.kernel] | map('regex_replace', _nvidia_driver_headers_of.from, "
+    "_nvidia_driver_headers_of.to) | list",
 }
 VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
 HEADLESS = ["nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-persistenced"]
@@ -30,7 +34,54 @@ def os_facts(release, kernel, architecture="x86_64"):
     return {"id": name, "version_id": version, "kernel": kernel, "architecture": architecture}
 
 
+#: As the role chooses it.
+FAMILY = "{{ _nvidia_driver_families[box_plan.facts.os.id] }}.yml"
+
 CASES = {
+    "rocky-9.6": (
+        os_facts("rocky-9.6", "5.14.0-570.12.1.el9_6.x86_64"),
+        {"nvidia_driver_cuda_toolkit": "12.8"},
+        {
+            "uri": f"{VENDOR}/rhel9/x86_64/",
+            "key": f"{VENDOR}/rhel9/x86_64/D42D0685.pub",
+            "version": "3:580.*",
+            "stream": "nvidia-driver:580-open",
+            "packages": [
+                "nvidia-driver-cuda",
+                "kmod-nvidia-open-dkms",
+                "nvidia-persistenced",
+                "cuda-toolkit-12-8=12.8.*",
+            ],
+            "headers": ["kernel-devel-matched"],
+            "kernel_headers": ["kernel-devel=5.14.0-570.12.1.el9_6"],
+            "replaces": ["kmod-nvidia-latest-dkms", "kmod-nvidia-[0-9]*", "kmod-nvidia-open-[0-9]*"],
+            "signed": [],
+            "avoid": [],
+        },
+    ),
+    "rhel-9.8-proprietary-exact": (
+        os_facts("rhel-9.8", "5.14.0-687.51.1.el9_8.x86_64"),
+        {
+            "nvidia_driver_branch": "570",
+            "nvidia_driver_version": "570.195.03",
+            "nvidia_driver_flavor": "proprietary",
+        },
+        {
+            "version": "3:570.195.03-*",
+            "stream": "nvidia-driver:570-dkms",
+            "packages": ["nvidia-driver-cuda", "kmod-nvidia-latest-dkms", "nvidia-persistenced"],
+            "replaces": ["kmod-nvidia-open-dkms", "kmod-nvidia-[0-9]*", "kmod-nvidia-open-[0-9]*"],
+        },
+    ),
+    "rhel-10": (
+        os_facts("rhel-10.1", "6.12.0-124.8.1.el10_1.aarch64", "aarch64"),
+        {},
+        {
+            "uri": f"{VENDOR}/rhel10/sbsa/",
+            "stream": "",
+            "kernel_headers": ["kernel-devel=6.12.0-124.8.1.el10_1"],
+        },
+    ),
     "debian-12": (
         os_facts("debian-12", "6.1.0-40-amd64"),
         {"nvidia_driver_branch": "570"},
@@ -166,7 +217,7 @@ def test_plans(tmp_path):
         }
         for name, (system, variables, expected) in CASES.items()
     }
-    files = [str(ROLE / "vars" / name) for name in ("main.yml", "{{ box_plan.facts.os.id }}.yml")]
+    files = [str(ROLE / "vars" / name) for name in ("main.yml", FAMILY)]
     check = {"that": "found == expected", "fail_msg": "{{ found }} is not {{ expected }}"}
     tasks = [*({"include_vars": name} for name in files), {"assert": check}]
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))

@@ -1,0 +1,107 @@
+"""Which packages and sources container_runtime asks for, by distribution: those too that the lab lacks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+ROLE = ROOT / "roles/container_runtime"
+DOCKER, TOOLKIT = "https://download.docker.com/linux", "https://nvidia.github.io/libnvidia-container/stable"
+TOOLKIT_PACKAGES = [
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+]
+ASKED = {
+    "packages": "_container_runtime_packages",
+    "docker": "_container_runtime_docker_uri",
+    "key": "_container_runtime_docker_base ~ '/gpg'",
+    "toolkit": "_container_runtime_toolkit_uri",
+    "signed": "_container_runtime_toolkit_signed",
+}
+#: id, version, architecture -> variables -> what is asked for.
+CASES = {
+    ("debian", "13", "x86_64"): (
+        {},
+        {
+            "packages": ["docker.io", "docker-cli", *TOOLKIT_PACKAGES],
+            "toolkit": f"{TOOLKIT}/deb/amd64/",
+            "signed": ["packages"],
+        },
+    ),
+    ("ubuntu", "22.04", "x86_64"): ({}, {"packages": ["docker.io", *TOOLKIT_PACKAGES]}),
+    ("ubuntu", "24.04", "x86_64"): (
+        {"container_runtime_source": "vendor"},
+        {
+            "packages": ["docker-ce", "docker-ce-cli", "containerd.io", *TOOLKIT_PACKAGES],
+            "docker": f"{DOCKER}/ubuntu",
+            "key": f"{DOCKER}/ubuntu/gpg",
+        },
+    ),
+    ("rocky", "9.6", "x86_64"): (
+        {"container_runtime_source": "vendor", "container_runtime_version": "28.5.1"},
+        {
+            "packages": [
+                "docker-ce=[0-9]:28.5.1[+-]*",
+                "docker-ce-cli=[0-9]:28.5.1[+-]*",
+                "containerd.io",
+                *TOOLKIT_PACKAGES,
+            ],
+            "docker": f"{DOCKER}/rhel/9/x86_64/stable",
+            "key": f"{DOCKER}/rhel/gpg",
+            "toolkit": f"{TOOLKIT}/rpm/x86_64",
+            "signed": ["metadata"],
+        },
+    ),
+    ("rhel", "9.8", "aarch64"): (
+        {
+            "container_runtime_source": "vendor",
+            "container_runtime_toolkit_repository_url": "http://mirror/rpm/",
+        },
+        {"docker": f"{DOCKER}/rhel/9/aarch64/stable", "toolkit": "http://mirror/rpm/aarch64"},
+    ),
+}
+
+
+def test_plans(tmp_path):
+    """One run of Ansible over hosts of the cases' names; nothing is run on a host."""
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    hosts = {}
+    for (name, version, architecture), (variables, expected) in CASES.items():
+        facts = {"os": {"id": name, "version_id": version, "architecture": architecture}}
+        found = ", ".join(f"'{key}': {ASKED[key]}" for key in expected)
+        hosts[f"{name}-{version}"] = {
+            **defaults,
+            **variables,
+            "box_plan": {"facts": facts},
+            "expected": expected,
+            "found": "{{ {" + found + "} }}",
+        }
+    family = "{{ _container_runtime_families[box_plan.facts.os.id] }}.yml"
+    check = {"that": "found == expected", "fail_msg": "{{ found }} is not {{ expected }}"}
+    tasks = [
+        {"include_vars": str(ROLE / "vars/main.yml")},
+        {
+            "include_vars": f"{ROLE}/vars/{family}",
+            "when": "box_plan.facts.os.id in _container_runtime_families",
+        },
+        {"assert": check},
+    ]
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    play = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(play))
+    program = Path(sys.executable).with_name("ansible-playbook")
+    done = subprocess.run(
+        [program, "-i", tmp_path / "hosts.yml", tmp_path / "play.yml"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("failed=0") == len(CASES)
