@@ -8,8 +8,9 @@ from typing import Any, Callable, Dict, List, NamedTuple
 from ansible.module_utils import command, hub_messages, worker
 from ansible.module_utils.http_ranges import FetchError, Lines
 from ansible.module_utils.progress import Progress
-from ansible.module_utils.weight_download import DiskError, Download, Limits, Meter, is_full
+from ansible.module_utils.weight_download import DiskError, Download, is_full
 from ansible.module_utils.weight_files import is_weights
+from ansible.module_utils.weight_meter import Limits, Meter
 from ansible.module_utils.weight_sources import Client, HubSource, Source
 from ansible.module_utils.weight_store import Store, StoreError
 

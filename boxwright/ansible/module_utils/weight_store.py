@@ -42,6 +42,11 @@ class Store:
             ]
         self.wanted = wanted
 
+    @property
+    def place(self) -> str:
+        """Where other stores have the revision, below their root."""
+        return "%s/%s" % (self.repo.replace("/", "--"), self.revision)
+
     # Looking
 
     def look(self, deep: bool = False, tell: Callable[[int], None] = lambda _: None) -> Look:

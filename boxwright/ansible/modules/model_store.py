@@ -6,14 +6,12 @@ import contextlib
 from typing import Any, Dict, List, NamedTuple
 from urllib.parse import urlsplit
 
-from ansible.module_utils import checkpoint, store_manifest, store_room, weight_files
+from ansible.module_utils import checkpoint, store_manifest, store_room, weight_files, weight_places
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.http_ranges import Lines
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.python_environment import EnvironmentFailed, Step, Wanted, ensure
-from ansible.module_utils.weight_download import Limits
 from ansible.module_utils.weight_fetch import Fetched, Hub, fetch
-from ansible.module_utils.weight_sources import PeerSource, Source
+from ansible.module_utils.weight_meter import Limits
 from ansible.module_utils.weight_store import Look, Store, StoreError, distinct, needed
 
 DOCUMENTATION = r"""
@@ -53,13 +51,14 @@ options:
     description: "Other boxes: name, addresses, port, and the places (org--name/commit) to take from them."
     type: list
     elements: dict
+  mirrors:
+    description: "Addresses and directories that have the store's layout, asked before the hub."
+    type: list
+    elements: str
   share_key: {description: "What the other boxes want to hear.", type: str}
   bytes_per_s: {description: "Limit for everything that is fetched; 0 for none.", type: int}
   progress_file: {description: "Where to tell how far it is.", type: path}
 """
-
-#: Seconds without a byte after which another box is asked for the same.
-BOX_TIMEOUT_S = 10.0
 
 
 class Work(NamedTuple):
@@ -225,21 +224,11 @@ class Call:
         limits = Limits(
             self.params["connections"], self.params["stall_s"], bytes_per_s=self.params["bytes_per_s"]
         )
-        others = self.boxes(work.store)
+        others = weight_places.boxes(
+            work.store, self.params["peers"], self.params["share_key"] or ""
+        ) + weight_places.mirrors(work.store, self.params["mirrors"], self.params["proxy"] or "")
         fetched: Fetched = fetch(work.store, work.files, hub, others, limits, work.code, self.progress)
         return fetched
-
-    def boxes(self, store: Store) -> List[Source]:
-        """The other boxes that have this revision, or will."""
-        place = "%s/%s" % (store.repo.replace("/", "--"), store.revision)
-        lines = Lines(timeout=BOX_TIMEOUT_S, direct=True)
-        return [
-            PeerSource(
-                peer["name"], peer["addresses"], int(peer["port"]), self.params["share_key"], place, lines
-            )
-            for peer in self.params["peers"]
-            if place in peer["places"]
-        ]
 
     def client(self) -> str:
         """Have the official client there; its interpreter."""
@@ -323,6 +312,7 @@ def main() -> None:
             "stall_s": {"type": "int", "default": 600},
             "lock_timeout_s": {"type": "int", "default": 86400},
             "peers": {"type": "list", "elements": "dict", "default": []},
+            "mirrors": {"type": "list", "elements": "str", "default": []},
             "share_key": {"type": "str", "no_log": True},
             "bytes_per_s": {"type": "int", "default": 0},
             "progress_file": {"type": "path"},

@@ -211,6 +211,42 @@ def test_a_flipped_bit_behind_a_whole_look_is_not_handed_on(call, hub, store):
     assert Path(new["directory"], "model.safetensors").read_bytes() == REPOSITORY["model.safetensors"]
 
 
+def test_a_disk_that_was_carried_there_spares_the_line(call, hub, store, tmp_path):
+    weights = hub.weights(store)
+    disk = tmp_path / "disk" / "acme--tiny" / weights["revision"]
+    disk.mkdir(parents=True)
+    for name, content in REPOSITORY.items():
+        (disk / name).write_bytes(content)
+    result = call(weights, mirrors=[str(tmp_path / "disk"), str(tmp_path / "nowhere")])
+    assert result["changed"]
+    assert hub.taken == []
+    assert f"from {disk}" in result["msg"]
+    assert not call(weights, deep=True)["changed"]
+
+
+def test_a_mirror_with_other_bytes_is_left_for_the_hub(call, hub, store, tmp_path):
+    weights = hub.weights(store)
+    disk = tmp_path / "disk" / "acme--tiny" / weights["revision"]
+    disk.mkdir(parents=True)
+    for name, content in REPOSITORY.items():
+        (disk / name).write_bytes(content[:-1] + b"!" if name.endswith(".safetensors") else content)
+    result = call(weights, mirrors=[str(tmp_path / "disk")])
+    assert "gave wrong bytes of model.safetensors" in str(result["warnings"])
+    assert hub.taken == ["model.safetensors"]
+    assert Path(weights["directory"], "model.safetensors").read_bytes() == REPOSITORY["model.safetensors"]
+
+
+def test_a_mirror_on_the_web(call, hub, store, tmp_path, monkeypatch):
+    weights = hub.weights(store)
+    place = hub.root / "acme--tiny" / weights["revision"]
+    place.mkdir(parents=True)
+    for name, content in REPOSITORY.items():
+        (place / name).write_bytes(content)
+    result = call(weights, mirrors=[os.environ["TEST_HUB"] + "/"])
+    assert result["changed"]
+    assert {path.rsplit("/", 1)[0] for path in hub.taken} == {f"acme--tiny/{weights['revision']}"}
+
+
 def test_strangers_are_told(call, hub, store):
     weights = hub.weights(store)
     call(weights)

@@ -16,7 +16,8 @@ from ansible.module_utils.http_ranges import Lines
 from ansible.module_utils.partial_file import PartialFile
 from ansible.module_utils.store_manifest import Manifest, entry_of
 from ansible.module_utils.store_server import Offer, StoreServer
-from ansible.module_utils.weight_download import Download, Limits, Meter
+from ansible.module_utils.weight_download import Download
+from ansible.module_utils.weight_meter import Limits, Meter
 from ansible.module_utils.weight_sources import PeerSource, WebSource
 
 KEY, PLACE = "open-sesame", "acme--tiny/" + "1" * 40

@@ -15,7 +15,8 @@ import pytest
 from ansible.module_utils import partial_file
 from ansible.module_utils.http_ranges import FetchError, Lines, wait_told
 from ansible.module_utils.partial_file import PartialFile
-from ansible.module_utils.weight_download import DiskError, Download, Limits, Meter, is_full
+from ansible.module_utils.weight_download import DiskError, Download, is_full
+from ansible.module_utils.weight_meter import Limits, Meter
 from ansible.module_utils.weight_sources import DirectorySource, WebSource
 
 SIZE = 1_000_000
