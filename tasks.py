@@ -18,6 +18,7 @@ program.adopt()
 HOST = "a name of the inventory (repeatable)"
 INVENTORY = "an inventory directory or file instead of the lab's and inventory/local (repeatable)"
 JSON = "print JSON for programs"
+BECOME = "ask for the password that sudo wants on the box"
 
 
 @task(
@@ -30,8 +31,10 @@ JSON = "print JSON for programs"
         "concurrency": "sequences that must stay in the cache at once",
         "image": "an engine image instead of the catalog's",
         "facts": "facts recorded there with `invoke facts --json`, instead of asking the box",
+        "ssh_config": "a file instead of ~/.ssh/config, for this and every later visit",
         "print": "only show what would be written",
         "json": JSON,
+        "ask_become_pass": BECOME,
     }
 )
 @told
@@ -45,12 +48,15 @@ def init(
     concurrency: str = "",
     image: str = "",
     facts: str | None = None,
+    ssh_config: str = "",
     print: bool = False,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Look at a box over SSH and write its host file, with what the plan finds best for its cards."""
-    from boxwright.cli import new_box, recommending
+    from boxwright.cli import become, new_box, recommending
 
+    become.ask(ask_become_pass)
     new_box.init(
         host,
         name=name,
@@ -58,6 +64,7 @@ def init(
         model=model,
         wanted=recommending.wish(context, concurrency, image),
         facts_file=facts,
+        ssh_config=ssh_config,
         only_show=print,
         as_json=json,
     )
@@ -72,6 +79,7 @@ def init(
         "full": "visit every role, also those that the plan sees to be as declared",
         "verbose": "show every task",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -83,10 +91,12 @@ def provision(
     full: bool = False,
     verbose: bool = False,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Bring a box to what the inventory declares, and see that its model answers. Rerun it to upgrade."""
-    from boxwright.cli import provisioning
+    from boxwright.cli import become, provisioning
 
+    become.ask(ask_become_pass)
     provisioning.provision(host, inventory, check=check, full=full, verbose=verbose, as_json=json)
 
 
@@ -98,24 +108,36 @@ def provision(
         "offline": "plan from the declared cards, without a connection",
         "facts": "plan against facts recorded with `invoke facts --json`",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
 def plan(
-    c: Any, host: Any, inventory: Any, offline: bool = False, facts: str | None = None, json: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    offline: bool = False,
+    facts: str | None = None,
+    json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Say whether it fits, what would change and which command the engine gets; touch nothing."""
-    from boxwright.cli import planning
+    from boxwright.cli import become, planning
 
+    become.ask(ask_become_pass)
     planning.plan(host, inventory, offline=offline, facts_file=facts, as_json=json)
 
 
-@task(iterable=["host", "inventory"], help={"host": HOST, "inventory": INVENTORY, "json": JSON})
+@task(
+    iterable=["host", "inventory"],
+    help={"host": HOST, "inventory": INVENTORY, "json": JSON, "ask_become_pass": BECOME},
+)
 @told
-def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
+def facts(c: Any, host: Any, inventory: Any, json: bool = False, ask_become_pass: bool = False) -> None:
     """Read what a box is: cards, driver, container runtime, room, models."""
-    from boxwright.cli import planning
+    from boxwright.cli import become, planning
 
+    become.ask(ask_become_pass)
     planning.facts(host, inventory, as_json=json)
 
 
@@ -132,6 +154,7 @@ def facts(c: Any, host: Any, inventory: Any, json: bool = False) -> None:
         "image": "an engine image instead of the catalog's",
         "all_choices": "every choice that works, not only the best",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -147,10 +170,12 @@ def recommend(
     image: str = "",
     all_choices: bool = False,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Compare what a box could serve: model forms, KV types, drafts, cards; the best first."""
-    from boxwright.cli import recommending
+    from boxwright.cli import become, recommending
 
+    become.ask(ask_become_pass)
     recommending.show(
         host,
         inventory,
@@ -198,15 +223,23 @@ def schema(c: Any, check: bool = False) -> None:
         "all": "every host of the inventory",
         "log": "a log to read instead of a host; - reads standard input",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
 def doctor(
-    c: Any, host: Any, inventory: Any, all: bool = False, log: str | None = None, json: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    log: str | None = None,
+    json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Say what is wrong with a box or a log, why, and what to do, most likely first; touch nothing."""
-    from boxwright.cli import doctoring
+    from boxwright.cli import become, doctoring
 
+    become.ask(ask_become_pass)
     doctoring.doctor(host, inventory, every=all, log=log, as_json=json)
 
 
@@ -218,27 +251,44 @@ def doctor(
         "all": "every host of the inventory",
         "watch": "refresh in place until Ctrl-C",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
 def status(
-    c: Any, host: Any, inventory: Any, all: bool = False, watch: bool = False, json: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    watch: bool = False,
+    json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Show how boxes fare now: deployments with their load, cards with their heat, and what has drifted."""
-    from boxwright.cli import statuses
+    from boxwright.cli import become, statuses
 
+    become.ask(ask_become_pass)
     statuses.status(host, inventory, every=all, watch=watch, as_json=json)
 
 
 @task(
     iterable=["host", "inventory"],
-    help={"host": HOST, "inventory": INVENTORY, "all": "every host of the inventory", "json": JSON},
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "all": "every host of the inventory",
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
 )
 @told
-def verify(c: Any, host: Any, inventory: Any, all: bool = False, json: bool = False) -> None:
+def verify(
+    c: Any, host: Any, inventory: Any, all: bool = False, json: bool = False, ask_become_pass: bool = False
+) -> None:
     """See whether boxes still are as declared and their models answer; change nothing."""
-    from boxwright.cli import verifying
+    from boxwright.cli import become, verifying
 
+    become.ask(ask_become_pass)
     verifying.verify(host, inventory, every=all, as_json=json)
 
 
@@ -253,6 +303,7 @@ def verify(c: Any, host: Any, inventory: Any, all: bool = False, json: bool = Fa
         "since": "only what is newer: 10m, 2h, 1d, or 2026-11-30",
         "follow": "go on as more comes, until Ctrl-C",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -266,10 +317,12 @@ def logs(
     since: str = "",
     follow: bool = False,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Show what engines wrote, without secrets."""
-    from boxwright.cli import journals
+    from boxwright.cli import become, journals
 
+    become.ask(ask_become_pass)
     journals.logs(
         host,
         inventory,
@@ -292,6 +345,7 @@ def logs(
         "show": "print all that would be written",
         "yes": "write it without asking",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -304,10 +358,12 @@ def report(
     show: bool = False,
     yes: bool = False,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Gather facts, plan, diagnosis and logs of boxes in one file to send on, without secrets and names."""
-    from boxwright.cli import reporting
+    from boxwright.cli import become, reporting
 
+    become.ask(ask_become_pass)
     reporting.report(host, inventory, every=all, output=output, show=show, yes=yes, as_json=json)
 
 
@@ -320,6 +376,7 @@ def report(
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -331,10 +388,12 @@ def key(
     header: bool = False,
     rotate: bool = False,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Show the API key of a box's endpoint, or change it."""
-    from boxwright.cli import keys
+    from boxwright.cli import become, keys
 
+    become.ask(ask_become_pass)
     if rotate:
         keys.rotate(host, inventory, deployment=deployment, as_json=json)
     keys.show(host, inventory, deployment=deployment, header=header, as_json=json)
@@ -348,6 +407,7 @@ def key(
         "deployment": "which one, where a box serves several",
         "to": "id of a release on the box, or its beginning (default: the one before the present)",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -358,10 +418,12 @@ def rollback(
     deployment: str | None = None,
     to: str | None = None,
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Have an earlier release of a box's engine serve again, examined like a new one."""
-    from boxwright.cli import rollback as back
+    from boxwright.cli import become, rollback as back
 
+    become.ask(ask_become_pass)
     back.rollback(host, inventory, deployment=deployment, to=to, as_json=json)
 
 

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from boxwright.cli import become
 from boxwright.errors import UserError
 
+#: Variables of Ansible's that name files with secrets.
+SECRET_FILES = ("ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST", become.VARIABLE)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -47,7 +50,7 @@ def environment(report: Path) -> dict[str, str]:
     """The environment of ansible-playbook: the project's configuration, whatever the directory."""
     secrets = {
         name: ",".join(_absolute(entry) for entry in os.environ[name].split(","))
-        for name in ("ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST")
+        for name in SECRET_FILES
         if os.environ.get(name)
     }
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -108,15 +111,16 @@ def play(
             path = Path(scratch) / "variables.json"
             path.write_text(json.dumps(variables), encoding="utf-8")
             argv += ["--extra-vars", f"@{path}"]
-        done = subprocess.run(
-            argv,
-            cwd=ROOT,
-            env=dict(environment(report), BOXWRIGHT_TERMINAL="" if quiet else _terminal()),
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=quiet,
-            text=True,
-        )
+        with become.handed_over(Path(scratch)) as given:
+            done = subprocess.run(
+                argv,
+                cwd=ROOT,
+                env=environment(report) | {"BOXWRIGHT_TERMINAL": "" if quiet else _terminal()} | given,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                capture_output=quiet,
+                text=True,
+            )
         if not report.exists():
             said = (done.stderr or done.stdout or "").strip() if quiet else ""
             raise UserError(

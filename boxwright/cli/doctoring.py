@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ Summary = tuple[str | None, list[Deployment], Report, Mapping[str, Any]]
 def summary(host: HostReport | None, inventory: Inventory) -> Summary:
     """Why a host could not be looked at (None: it was), its deployments, its report, its plan."""
     if host is None or not host.results.get("diagnosis"):
-        return _unseen(host), [], Report(), {}
+        return _unseen(host, inventory), [], Report(), {}
     deployments, report = examine(host.results["diagnosis"][0]["raw"])
     report = report.on(host.name)
     plan = dict(next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {}))
@@ -108,9 +109,14 @@ def summary(host: HostReport | None, inventory: Inventory) -> Summary:
     return None, deployments, report, plan
 
 
-def _unseen(host: HostReport | None) -> str:
+def _unseen(host: HostReport | None, inventory: Inventory) -> str:
     """Why a host could not be looked at, and the ways out."""
-    error = trouble(host.name if host else "", host.failure if host else None)
+    known: dict[str, object] = {}
+    if host:
+        # A mistake in the inventory is no reason not to tell why the host cannot be reached.
+        with suppress(UserError):
+            known = inventory.variables(host.name)
+    error = trouble(host.name if host else "", host.failure if host else None, variables=known)
     told = f"{error.what}: {error.why}" if error.why else error.what
     return told + (f". To do: {'; or '.join(error.ways_out)}" if error.ways_out else "")
 

@@ -92,6 +92,7 @@ def show(
                 name,
                 report.failure if report else None,
                 otherwise=(f"provision it first: ./invoke provision --host {name}",),
+                variables=inventory.variables(name),
             )
         keys[name] = base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
     if as_json:

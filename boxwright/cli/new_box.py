@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +55,16 @@ def init(
     model: str = "",
     wanted: Wish,
     facts_file: str | None = None,
+    ssh_config: str = "",
     only_show: bool = False,
     as_json: bool = False,
 ) -> None:
     """Declare the box at an address; nothing is written unless all of it holds.
 
-    facts_file: facts recorded on the box, instead of asking it. only_show: print what would be written.
+    facts_file: facts recorded on the box, instead of asking it. ssh_config: a file instead of ~/.ssh/config,
+    for this and every later visit. only_show: print what would be written.
     """
-    address = parse_address(target)
+    address = replace(parse_address(target), config=_ssh_config(ssh_config))
     directory = _directory(inventory)
     name = name or _free_name(address, directory)
     refuse_name(name, load(_read_together(directory)))
@@ -89,6 +93,25 @@ def init(
         say(text.rstrip("\n"))
     else:
         _draw(name, known, place, found, inventory)
+
+
+def _ssh_config(given: str) -> str | None:
+    """The file that was named, found from any directory; None where none was."""
+    if not given:
+        return None
+    path = Path(given).expanduser().absolute()
+    if not path.is_file():
+        why = "there is no such file"
+    elif re.search(r"\{[{%#]", str(path)):
+        # What an inventory says is a template to Ansible.
+        why = "its name holds what Ansible would fill in"
+    else:
+        return str(path)
+    raise UserError(
+        f"--ssh-config {shown_path(path)}: {why}",
+        status=EXIT_BAD_INPUT,
+        ways_out=("a file as ~/.ssh/config is: ssh -F FILE", "leave it out for ~/.ssh/config"),
+    )
 
 
 def _directory(given: str) -> Path:

@@ -77,7 +77,7 @@ def _plans_on_hosts(
     for name in names:
         host = report.hosts.get(name)
         if host is None or not host.results.get("plan"):
-            error = trouble(name, host.failure if host else None)
+            error = trouble(name, host.failure if host else None, variables=inventory.variables(name))
             error.ways_out += ("without a connection, from the declared cards: --offline",)
             raise error
         plans[name] = dict(host.results["plan"][0]["ansible_facts"]["box_plan"])
@@ -89,7 +89,7 @@ def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = F
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found = read_facts(names, paths)
+    found = read_facts(names, inventory, paths)
     if as_json:
         show_json(recorded.to_json(found))
     else:
@@ -97,14 +97,16 @@ def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = F
             drawing.draw_facts(name, one)
 
 
-def read_facts(names: Sequence[str], inventories: Sequence[Path]) -> dict[str, HostFacts]:
+def read_facts(
+    names: Sequence[str], inventory: Inventory, inventories: Sequence[Path]
+) -> dict[str, HostFacts]:
     """The facts of each host, asked over SSH. Raises UserError for the first that does not tell them."""
     report = play("facts.yml", names, inventories, quiet=True)
     found: dict[str, HostFacts] = {}
     for name in names:
         host = report.hosts.get(name)
         if host is None or host.failure or not host.results.get("host_facts"):
-            raise trouble(name, host.failure if host else None)
+            raise trouble(name, host.failure if host else None, variables=inventory.variables(name))
         found[name] = host_facts.parse(host.results["host_facts"][0]["raw"], name)
     return found
 

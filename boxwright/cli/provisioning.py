@@ -12,10 +12,12 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.ssh_route import ssh_words
+from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
-from boxwright.errors import EXIT_FAILED, EXIT_REFUSED
+from boxwright.errors import EXIT_FAILED, EXIT_REFUSED, UserError
 from boxwright.spec.inventory import Inventory
 
 #: Advice that speaks of what a role of the same run mends: the role.
@@ -47,6 +49,8 @@ def provision(
             variables={"preflight_full": True} if full else None,
         )
     summaries = {name: summary(name, report, inventory, inventories, check=check) for name in names}
+    for name in names:
+        _explain_no_way(name, summaries[name]["failure"], inventory)
     if as_json:
         show_json({"seconds": round(time.monotonic() - started, 1), "hosts": summaries})
     else:
@@ -74,7 +78,7 @@ def summary(
         for deployment in plan.get("deployments", [])
     ]
     for endpoint in endpoints:
-        endpoint["curl"] = curl(name, endpoint, ssh_words(name, inventory), inventories)
+        endpoint["curl"] = curl(name, endpoint, ssh_words(name, inventory.variables(name)), inventories)
     planned = None if plan.get("changes") is None else {change["role"] for change in plan["changes"]}
     changed = {str(task["role"]) for task in host.changed_tasks}
     return {
@@ -144,28 +148,27 @@ def curl(host: str, endpoint: Mapping[str, Any], ssh: Sequence[str], inventories
     return f"{shlex.join(key)} | {shlex.join(ask)}"
 
 
-def ssh_words(host: str, inventory: Inventory) -> list[str]:
-    """The ssh command that reaches a host as Ansible does."""
-    known = inventory.variables(host)
-    words = ["ssh", *shlex.split(str(known.get("ansible_ssh_common_args") or ""))]
-    for option, name in (
-        ("-i", "ansible_ssh_private_key_file"),
-        ("-p", "ansible_port"),
-        ("-l", "ansible_user"),
-    ):
-        if known.get(name):
-            words += [option, str(known[name])]
-    return [*words, str(known.get("ansible_host") or host)]
-
-
 def counted(changes: int) -> str:
     """`1 change`, `2 changes`."""
     return f"{changes} change{'' if changes == 1 else 's'}"
 
 
+def _explain_no_way(name: str, failure: dict[str, Any] | None, inventory: Inventory) -> None:
+    """Give a failure of the way to the box, sudo's among it, its cause and its ways out."""
+    if failure is None:
+        return
+    error = trouble(name, failure, variables=inventory.variables(name))
+    if error.ways_out:
+        failure.update(what=error.what, ways_out=list(error.ways_out))
+
+
 def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -> None:
     if found["failure"]:
-        return  # the run said it where it happened
+        # The run said it where it happened.
+        if ways := found["failure"].get("ways_out"):
+            say()
+            say(str(UserError(found["failure"]["what"], where=name, ways_out=tuple(ways))))
+        return
     say()
     if check:
         say(f"{name}: {counted(found['changed'])} would be made; nothing was done")

@@ -54,7 +54,7 @@ def show(
         known = recorded.facts_of(facts_file, names)
     elif not offline:
         lab.ensure_simulated(inventory, names, as_json=as_json)
-        known = read_facts(names, paths)
+        known = read_facts(names, inventory, paths)
     loaded = catalog.load()
     found: dict[str, Recommendation] = {}
     for name in names:

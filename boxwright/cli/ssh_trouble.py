@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from boxwright.cli.ssh_route import Route, route, ssh_words
 from boxwright.errors import UserError
 from boxwright.spec.address import Address
 from boxwright.texts import printable
@@ -32,7 +33,20 @@ def _trouble(match: str, what: str, *ways_out: str) -> _Trouble:
     return _Trouble(re.compile(match, re.IGNORECASE), what, ways_out)
 
 
+#: Where ssh names the machine that it speaks of: the box, or a jump host before it.
+_NAMED = re.compile(
+    r"connect to host (?P<a>\S+) port|Could not resolve hostname (?P<b>[^\s:]+)"
+    r"|(?:^|\s)(?:[^\s@:]+@)(?P<c>\S+): Permission denied|host key is known for (?P<d>\S+)"
+    r"|authenticity of host '(?P<e>[^' ]+)|Host key for (?P<f>\S+) has changed",
+    re.IGNORECASE,
+)
 _TROUBLES = (
+    _trouble(
+        "stdio forwarding failed|open failed: (?:connect failed|administratively prohibited)",
+        "{jump} lets ssh in, and cannot reach the box from there",
+        "see that the box is on, and that the jump host reaches its port {port}",
+        "its sshd may forbid forwarding: AllowTcpForwarding there",
+    ),
     _trouble(
         "REMOTE HOST IDENTIFICATION HAS CHANGED|host key .* has changed",
         "the box shows another host key than it did before",
@@ -72,10 +86,18 @@ _TROUBLES = (
         "see that it is on and that this works: {ssh} true",
     ),
     _trouble(
-        "sudo password|password is required|Incorrect sudo password|a terminal is required",
+        "Incorrect sudo password|incorrect password attempt|Sorry, try again",
+        "the password is not the one that sudo wants there",
+        "--ask-become-pass, and the password of the user on the box",
+        "look at ansible_become_password in the inventory, or what ANSIBLE_BECOME_PASSWORD_FILE names",
+    ),
+    _trouble(
+        "sudo password|password is required|a terminal is required|Timeout .*for privilege escalation",
         "sudo asks for a password there",
+        "--ask-become-pass, to be asked for it here",
+        "ansible_become_password in a vault of the inventory",
+        "ANSIBLE_BECOME_PASSWORD_FILE=… in the environment",
         "let the user use sudo without one: NOPASSWD in /etc/sudoers.d",
-        "ANSIBLE_BECOME_PASSWORD_FILE=… in the environment, or ansible_become_password in a vault",
     ),
     _trouble(
         r"not in the sudoers file|may not run sudo|not allowed to (?:run|execute)",
@@ -102,22 +124,58 @@ def trouble(
     failure: Mapping[str, Any] | None,
     address: Address | None = None,
     otherwise: tuple[str, ...] = (),
+    variables: Mapping[str, object] | None = None,
 ) -> UserError:
     """The error for a host that a playbook could not visit.
 
     failure: of the run's report. address: of the box; where it is not known, its name stands in the ways out.
-    otherwise: ways out where what was said is no trouble with the connection.
+    otherwise: ways out where what was said is no trouble with the connection. variables: of the host; ssh is
+    asked what it makes of them, whether a jump host is between.
     """
     if failure is None:
         return UserError("the host was not visited", where=host, ways_out=otherwise)
     said = _FRAME.sub("", printable(" ".join(str(failure.get("message") or "").split())))
+    known = {**(variables or {}), **(address.variables() if address else {})}
+    to = route(ssh_words(host, known)) if known else None
+    return recognized(host, said, address, to) or UserError(
+        said or "it failed without a message", where=host, ways_out=otherwise
+    )
+
+
+def recognized(host: str, said: str, address: Address | None, to: Route | None) -> UserError | None:
+    """The error for what ssh, sudo or Ansible said; None where it is no trouble with the way to the box."""
     found = next((one for one in _TROUBLES if one.match.search(said)), None)
     if found is None:
-        return UserError(said or "it failed without a message", where=host, ways_out=otherwise)
-    place = {"host": host, "ssh": f"ssh {host}", "known": host}
+        return None
+    jump = to.jump.rpartition(",")[2] if to else ""
+    place = {
+        "host": host,
+        "ssh": f"ssh {host}",
+        "known": host,
+        "port": str(to.port if to else 22),
+        "jump": f"the jump host {jump}" if jump else "a jump host",
+    }
     if address is not None:
         known = f"'[{address.host}]:{address.port}'" if address.port else address.host
         shown = f"[{address.host}]" if ":" in address.host else address.host
-        place = {"host": shown, "ssh": address.ssh(), "known": known}
+        place |= {"host": shown, "ssh": address.ssh(), "known": known}
+    culprit = None if "{jump}" in found.what else _jump_host(said, to, {host, place["host"].strip("[]")})
+    if culprit:
+        place |= {"host": culprit, "ssh": f"ssh {culprit}", "known": culprit}
+    what = found.what.format(**place)
+    if culprit:
+        what = f"the way to it leads through the jump host {culprit}, and there: {what}"
     ways = tuple(way.format(**place) for way in found.ways_out)
-    return UserError(found.what, where=host, why=said, ways_out=ways)
+    return UserError(what, where=host, why=said, ways_out=ways)
+
+
+def _jump_host(said: str, to: Route | None, own: set[str]) -> str | None:
+    """The machine between that ssh complains of; None where it is the box itself."""
+    if to is None or not to.jump:
+        return None
+    named = _NAMED.search(said)
+    if named:
+        name = next(value for value in named.groups() if value).strip("[]").partition("]")[0]
+        return None if name in {*own, to.host} else name
+    # ssh's word for the other end of a pipe to a jump host that ended before the box was reached.
+    return to.jump if "UNKNOWN port" in said else None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from boxwright.cli.ssh_route import route, ssh_words
 from boxwright.errors import UserError
 
 #: Seconds for which a run waits for another one: a first run that fetches tens of gigabytes takes this long.
@@ -41,11 +43,12 @@ def turn(
 
 
 def addresses(names: Sequence[str], variables: Callable[[str], Mapping[str, object]]) -> dict[str, str]:
-    """What tells boxes apart, whatever they are called in an inventory: where SSH finds them."""
+    """What tells boxes apart, whatever they are called in an inventory: where SSH goes, and through what."""
     found = {}
     for name in names:
-        known = variables(name)
-        found[name] = f"{known.get('ansible_host') or name}:{known.get('ansible_port') or 22}"
+        words = ssh_words(name, variables(name))
+        to = route(words)
+        found[name] = f"{to.host} {to.port} {to.jump}" if to else shlex.join(words)
     return found
 
 

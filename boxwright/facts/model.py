@@ -52,6 +52,14 @@ class OperatingSystem:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """The time of day in seconds since 1970, as the host and the controller had it at one moment."""
+
+    host: int | None = None
+    controller: int | None = None
+
+
+@dataclass(frozen=True)
 class Clocks:
     """Clocks of a card in MHz: of now, and the highest that its hardware knows."""
 
@@ -286,6 +294,7 @@ class HostFacts:
     models: tuple[ModelFiles, ...] = ()
     releases: tuple[Release, ...] = ()
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    clock: Clock = Clock()
     kept: Kept = field(default_factory=Kept)
     firewalls: tuple[str, ...] = ()
     recorded: bool = True

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from boxwright.facts.model import (
+    Clock,
     HostFacts,
     OperatingSystem,
     Release,
@@ -43,6 +44,7 @@ def parse(raw: Mapping[str, Any], host: str = "") -> HostFacts:
         models=models(data),
         releases=tuple(_release(one) for one in data.objects("releases")),
         tuning=json_object(data.get("tuning")),
+        clock=_clock(data.object("clock")),
         kept=kept(data),
         firewalls=tuple(_firewalls(data)),
     )
@@ -92,6 +94,11 @@ def _filesystem(one: Mapping[str, Any]) -> Filesystem:
         available=_whole(one.get("available")),
         read_only=bool(one.get("read_only")),
     )
+
+
+def _clock(one: Mapping[str, Any]) -> Clock:
+    known = {name: one.get(name) for name in ("host", "controller")}
+    return Clock(**{name: value for name, value in known.items() if type(value) is int})
 
 
 def _whole(value: object) -> int:

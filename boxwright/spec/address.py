@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from dataclasses import dataclass
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
@@ -19,11 +20,12 @@ _FORMS = ("you@192.0.2.17", "you@box.example.org:2222", "the name of a Host in ~
 
 @dataclass(frozen=True)
 class Address:
-    """Where a box is. user, port: None is what ssh's own configuration says."""
+    """Where a box is. user, port: None is what ssh's own configuration says; config: a file of it, by -F."""
 
     host: str
     user: str | None = None
     port: int | None = None
+    config: str | None = None
 
     @property
     def is_numeric(self) -> bool:
@@ -37,12 +39,15 @@ class Address:
             said["ansible_user"] = self.user
         if self.port:
             said["ansible_port"] = self.port
+        if self.config:
+            said["ansible_ssh_common_args"] = f"-F {shlex.quote(self.config)}"
         return said
 
     def ssh(self) -> str:
         """The command line that a person tries by hand; every part of it is a plain word."""
+        config = f"-F {shlex.quote(self.config)} " if self.config else ""
         port = f"-p {self.port} " if self.port else ""
-        return f"ssh {port}{self.user + '@' if self.user else ''}{self.host}"
+        return f"ssh {config}{port}{self.user + '@' if self.user else ''}{self.host}"
 
 
 def parse_address(text: str) -> Address:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
 from boxwright import catalog
-from boxwright.ansible import receipts
+from boxwright.ansible import interpreter, receipts
 from boxwright.ansible.declared import box_of, lock_path, locked_digests, locked_revisions, values_of
 from boxwright.errors import UserError
 from boxwright.planner.changes.runtime import declared_settings
 from boxwright.planner.lookups import lookups
+from boxwright.planner.rules import clock
 from boxwright.spec.box import Box
 
 
@@ -72,7 +75,62 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             "digests": digests,
             **self._task.args,
         }
-        result: dict[str, Any] = self._execute_module(
-            module_name="host_facts", module_args=given, task_vars=task_vars
-        )
+        may_install = bool(given.pop("install_python", False))
+        result = self._read(given, variables)
+        if interpreter.suspected(result):
+            result = self._helped(result, given, variables, may_install, box.proxy or "")
         return result
+
+    def _read(self, given: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = self._execute_module(
+            module_name="host_facts", module_args=given, task_vars=variables
+        )
+        if isinstance(result.get("raw"), dict) and isinstance(result["raw"].get("clock"), dict):
+            result["raw"]["clock"]["controller"] = int(time.time())
+        return result
+
+    def _helped(
+        self,
+        result: dict[str, Any],
+        given: dict[str, Any],
+        variables: dict[str, Any],
+        may_install: bool,
+        proxy: str,
+    ) -> dict[str, Any]:
+        """The facts after Python was installed, or the failure with what is wrong about the host's Python."""
+        python = str(variables.get("ansible_python_interpreter") or interpreter.PYTHON)
+        found = interpreter.read(self._shell(interpreter.look(python))[1])
+        complaint = interpreter.complaint(found, python) if found else None
+        if found is None or complaint is None:
+            return result
+        absent = found.version is None and not found.problem and python == interpreter.PYTHON
+        if not (absent and may_install and found.installer):
+            return {"failed": True, "msg": complaint}
+        # Not the task's own mode: reading is done in check mode, too.
+        if variables.get("ansible_check_mode"):
+            return {
+                "failed": True,
+                "msg": f"{complaint}\nProvisioning would; until then nothing can be read.",
+            }
+        now = int(time.time())
+        if found.clock is not None and abs(clock.difference(found.clock, now)) >= clock.WRONG:
+            ways = "\n".join(clock.WAYS_OUT)
+            return {"failed": True, "msg": f"{clock.refusal(found.clock, now)}\n{ways}"}
+        Display().display(
+            f"  {box_name(variables)}  there is no Python yet: {found.installer} installs python3"
+        )
+        status, said = self._shell(interpreter.install(found.installer, proxy))
+        if status:
+            last = "\n".join(line for line in said.splitlines()[-6:] if not proxy or proxy not in line)
+            return {"failed": True, "msg": f"{found.installer} could not install python3 on the box:\n{last}"}
+        return {**self._read(given, variables), "changed": True, "said": "python3 installed"}
+
+    def _shell(self, script: str) -> tuple[int, str]:
+        """What a script of a shell says on the host, which need have nothing but the shell."""
+        done = self._low_level_execute_command("/bin/sh", in_data=script.encode())
+        return int(done.get("rc") or 0), f"{done.get('stdout') or ''}\n{done.get('stderr') or ''}"
+
+
+def box_name(variables: Mapping[str, Any]) -> str:
+    """The host's name in the inventory."""
+    return str(variables.get("inventory_hostname", ""))

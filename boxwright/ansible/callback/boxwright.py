@@ -29,6 +29,11 @@ KEPT_RESULTS = (
 )  # fmt: skip
 #: What Ansible puts in a trace's place when it has none.
 NO_TRACE = "(traceback unavailable)"
+WENT_AWAY = (
+    "It answered before, in this same run: it went down or boots anew, or the network between did. A run\n"
+    "  from another machine may have rebooted it (`last -x` there tells). Once it is back, the same command\n"
+    "  carries on."
+)
 GREEN, YELLOW, RED, GREY, PLAIN = "32", "33", "31", "90", ""
 
 
@@ -135,8 +140,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         }
         nothing = "" if host["changed_tasks"] else ", nothing was changed"
         self._say(f"\n{result.host.get_name()}: cannot be reached over SSH{nothing}\n", RED)
-        self._say(f"  {message}")
-        self._say(f"  Check that the box is on and that this works:  ssh {self._address(result)} true\n")
+        self._say(f"  {message}\n")
+        # What a module on the host said: a plan is made here.
+        if set(host["results"]) - {"plan"}:
+            self._say(f"  {WENT_AWAY}\n")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         """A play that matches nothing did nothing; a verb that reads the report says so."""
@@ -201,13 +208,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     def _detail(self, data: dict[str, Any]) -> str:
         said = data.get("said")
         return f": {said}" if isinstance(said, str) and said else ""
-
-    def _address(self, result: Any) -> str:
-        return str(
-            result.result.get("ansible_host")
-            or result.host.vars.get("ansible_host")
-            or result.host.get_name()
-        )
 
     def _plain(self, data: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in data.items() if not key.startswith("_ansible")}

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional
 
@@ -304,6 +305,8 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         driver_load=driver_load.identity(),
         boot_commands=boot_commands.found(),
         port_access=access.result(),
+        # The last thing: its answer is on the way a moment later, to be compared with the controller's.
+        clock={"host": int(time.time())},
     )
 
 

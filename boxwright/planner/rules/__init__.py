@@ -9,6 +9,7 @@ from boxwright.planner.finding import Finding
 from boxwright.planner.rules import (  # noqa: F401  # importing them registers their rules
     cards,
     checkpoint,
+    clock,
     disk,
     drafter,
     driver,

@@ -87,7 +87,7 @@ def hosts(monkeypatch):
     """hosts(**reports): a run that brought these."""
 
     def build(**reports):
-        inventory = SimpleNamespace(location=lambda *_: None, place_of=lambda _: None)
+        inventory = SimpleNamespace(location=lambda *_: None, place_of=lambda _: None, variables=lambda _: {})
         monkeypatch.setattr(doctoring, "targets", lambda given, _: (inventory, list(given), []))
         monkeypatch.setattr(doctoring, "every_host", lambda _: list(reports))
         monkeypatch.setattr(doctoring.lab, "ensure_simulated", lambda *_, **__: None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport
-from boxwright.cli.provisioning import _endpoint, counted, curl, ssh_words, summary
+from boxwright.cli.provisioning import _endpoint, _explain_no_way, counted, curl, summary
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
 
@@ -44,21 +44,6 @@ def test_values_stay_in_their_arguments(model, prompt):
     assert words[:6] == ["./invoke", "key", "--host", "box1", "--header", "|"]
     body = json.loads(words[words.index("-d") + 1])
     assert (body["model"], body["messages"][0]["content"]) == (model, prompt)
-
-
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({}, ["ssh", "box1"]),
-        ({"ansible_host": "192.0.2.7", "ansible_user": "me"}, ["ssh", "-l", "me", "192.0.2.7"]),
-        (
-            {"ansible_ssh_common_args": "-F '/a b/ssh_config'", "ansible_port": 2222},
-            ["ssh", "-F", "/a b/ssh_config", "-p", "2222", "box1"],
-        ),
-    ],
-)
-def test_ssh_words(variables, words):
-    assert ssh_words("box1", Declared(**variables)) == words
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -131,3 +116,16 @@ def test_an_endpoint_is_shown_as_it_is_reached(bind, url, loopback):
     deployment = {"name": "q", "served_name": "q", "bind": bind, "port": 8000}
     found = _endpoint("box1", deployment, {}, {"facts": {"addresses": ["192.0.2.7"]}})
     assert (found["url"], found["loopback"]) == (url, loopback)
+
+
+def test_a_failure_of_the_way_to_the_box_gets_its_ways_out():
+    failure = {"kind": "failed", "message": "Task failed: Missing sudo password"}
+    _explain_no_way("box1", failure, Declared(ansible_host="192.0.2.7"))
+    assert failure["what"] == "sudo asks for a password there"
+    assert failure["ways_out"][0].startswith("--ask-become-pass")
+
+
+def test_another_failure_is_left_as_it_is():
+    failure = {"kind": "failed", "message": "no room on /"}
+    _explain_no_way("box1", failure, Declared())
+    assert failure == {"kind": "failed", "message": "no room on /"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_route import Route
+from boxwright.cli.ssh_trouble import recognized, trouble
 from boxwright.spec.address import Address
 
 BOX = Address("192.0.2.17", "me", 2222)
@@ -43,6 +44,9 @@ LOST = "Module result deserialization failed: No start of json char found\n"
             "sshd that listens there",
         ),
         ("Task failed: Missing sudo password", "sudo asks for a password", "NOPASSWD"),
+        ("Task failed: Missing sudo password", "sudo asks for a password", "--ask-become-pass"),
+        ("Task failed: Incorrect sudo password", "not the one that sudo wants", "ansible_become_password"),
+        (LOST + "sudo: 1 incorrect password attempt", "not the one that sudo wants", "--ask-become-pass"),
         (LOST + "sudo: a password is required", "sudo asks for a password", "NOPASSWD"),
         (LOST + "me is not in the sudoers file.", "may not use sudo", "adduser"),
         (LOST + "/bin/sh: 1: sudo: not found", "no sudo on the box", "root@192.0.2.17"),
@@ -90,3 +94,63 @@ def test_ways_out_of_what_is_no_trouble_with_the_connection() -> None:
     assert trouble("box1", {"message": "Connection refused"}, otherwise=("provision it",)).ways_out != (
         "provision it",
     )
+
+
+BEHIND = Route("192.0.2.17", 2222, "me@gate.example:2200")
+
+
+@pytest.mark.parametrize(
+    ("said", "what", "way"),
+    [
+        (
+            "ssh: connect to host gate.example port 2200: Connection refused "
+            "Connection closed by UNKNOWN port 65535",
+            "jump host gate.example, and there: nothing answers on its SSH port",
+            "--host gate.example:PORT",
+        ),
+        (
+            "ssh: Could not resolve hostname gate.example: Name or service not known",
+            "jump host gate.example, and there: there is no host of this name",
+            "spelt",
+        ),
+        (
+            "me@gate.example: Permission denied (publickey). Connection closed by UNKNOWN port 65535",
+            "jump host gate.example, and there: the box lets nobody in",
+            "IdentityFile",
+        ),
+        (
+            "kex_exchange_identification: Connection closed by remote host "
+            "Connection closed by UNKNOWN port 65535",
+            "jump host me@gate.example:2200, and there: what answers",
+            "sshd",
+        ),
+        (
+            "No ED25519 host key is known for [gate.example]:2200 and you have requested strict checking. "
+            "Host key verification failed.",
+            "jump host gate.example, and there: ssh does not know the box's host key",
+            "ssh gate.example true",
+        ),
+        (
+            "channel 0: open failed: connect failed: No route to host stdio forwarding failed "
+            "Connection closed by UNKNOWN port 65535",
+            "the jump host me@gate.example:2200 lets ssh in, and cannot reach the box from there",
+            "reaches its port 2222",
+        ),
+        # Said of the box itself, which is behind one.
+        ("me@192.0.2.17: Permission denied (publickey).", "the box lets nobody in", "ssh-copy-id"),
+    ],
+)
+def test_the_jump_host_is_named(said: str, what: str, way: str) -> None:
+    error = recognized("box1", said, BOX, BEHIND)
+    assert error is not None
+    assert what in error.what
+    assert way in "\n".join(error.ways_out)
+    if "jump" not in what:
+        assert "jump" not in error.what
+
+
+def test_no_jump_host_is_made_up() -> None:
+    said = "ssh: connect to host 10.0.0.9 port 22: Connection refused"
+    error = recognized("box1", said, BOX, Route("10.0.0.9", 22))
+    assert error is not None
+    assert "jump" not in str(error)

@@ -62,9 +62,34 @@ def test_the_lock_of_a_killed_run_is_free(holder, tmp_path):
         pass
 
 
-def test_boxes_are_told_apart_by_where_they_are():
-    known = {"a": {"ansible_host": "192.0.2.7"}, "b": {"ansible_port": 2222}, "c": {}}
-    assert turns.addresses(list(known), known.get) == {"a": "192.0.2.7:22", "b": "b:2222", "c": "c:22"}
+def test_boxes_are_told_apart_by_where_they_are(tmp_path):
+    """Two checkouts' labs have a lab1 each; one box has two names; two sites have one private address."""
+    for name, text in {
+        "one": "Host lab1\n HostName 192.0.2.7\n",
+        "two": "Host lab1\n HostName 192.0.2.8\n",
+        "site": "Host *\n ProxyJump gate\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    known = {
+        "lab1": {"ansible_ssh_common_args": f"-F {tmp_path}/one"},
+        "same": {"ansible_ssh_common_args": f"-F {tmp_path}/one", "ansible_host": "192.0.2.7"},
+        "other": {"ansible_ssh_common_args": f"-F {tmp_path}/two", "ansible_host": "lab1"},
+        "port": {
+            "ansible_ssh_common_args": f"-F {tmp_path}/one",
+            "ansible_host": "lab1",
+            "ansible_port": 2222,
+        },
+        "site": {"ansible_ssh_common_args": f"-F {tmp_path}/site", "ansible_host": "192.0.2.7"},
+    }
+    found = turns.addresses(list(known), known.get)
+    assert found["lab1"] == found["same"]
+    assert len(set(found.values())) == 4
+
+
+def test_boxes_are_told_apart_where_ssh_does_not_say(monkeypatch):
+    monkeypatch.setattr("boxwright.cli.turns.route", lambda words: None)
+    known = {"a": {"ansible_host": "192.0.2.7"}, "b": {"ansible_host": "192.0.2.7", "ansible_port": 2222}}
+    assert len(set(turns.addresses(list(known), known.get).values())) == 2
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path):

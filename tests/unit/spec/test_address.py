@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,3 +60,9 @@ def test_what_passes_is_plain_words(text: str) -> None:
         assert word.isascii()
         assert not word.startswith("-")
         assert not set(word) & set(" \t\n'\"`$;&|<>(){}\\*?!#=,/")
+
+
+def test_a_configuration_of_its_own_goes_with_every_visit() -> None:
+    found = replace(parse_address("me@box"), config="/a b/config")
+    assert found.variables()["ansible_ssh_common_args"] == "-F '/a b/config'"
+    assert found.ssh() == "ssh -F '/a b/config' me@box"
