@@ -421,7 +421,8 @@ def rollback(
     ask_become_pass: bool = False,
 ) -> None:
     """Have an earlier release of a box's engine serve again, examined like a new one."""
-    from boxwright.cli import become, rollback as back
+    from boxwright.cli import become
+    from boxwright.cli import rollback as back
 
     become.ask(ask_become_pass)
     back.rollback(host, inventory, deployment=deployment, to=to, as_json=json)
