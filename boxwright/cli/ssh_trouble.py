@@ -177,5 +177,5 @@ def _jump_host(said: str, to: Route | None, own: set[str]) -> str | None:
     if named:
         name = next(value for value in named.groups() if value).strip("[]").partition("]")[0]
         return None if name in {*own, to.host} else name
-    # ssh's word for the other end of a pipe to a jump host that ended before the box was reached.
-    return to.jump if "UNKNOWN port" in said else None
+    # What ssh says of the other end of a pipe to a jump host that ended before the box was reached.
+    return to.jump if re.search("UNKNOWN port|kex_exchange_identification", said) else None

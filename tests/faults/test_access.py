@@ -145,7 +145,7 @@ def test_shims_that_come_first_on_path_are_passed_by(verb, unchanged, request):
 
 
 def test_a_host_without_python_gets_it_and_only_to_provision(verb, box, over_lab, deployment):
-    kept = box.do("dpkg-query", "-W", "-f", "${Package}\\n", "python3*").split()
+    kept = ["python3", "python3-venv", "python3-apt"]
     box.do("apt-get", "purge", "-q", "-y", "python3-minimal", timeout=300)
     too_large = [{**deployment, "model": "qwen3.8-27b", "context": 4096}]
     allowed = over_lab(HOST, box_deployments=too_large)
@@ -220,7 +220,7 @@ def test_the_password_is_asked_for_in_the_terminal(users, way):
     inventory = way(ansible_host=HOST, ansible_user="asked")
     status, shown = in_terminal(PASSWORD, "facts", "--host", "box9", "--ask-become-pass", *inventory)
     assert status == 0, shown
-    assert "Debian" in shown
+    assert "debian 13" in shown
     assert PASSWORD not in shown
     status, shown = in_terminal("wrong", "facts", "--host", "box9", "--ask-become-pass", *inventory)
     assert status == 1, shown
@@ -262,7 +262,7 @@ def behind(jump, address=PRIVATE):
     key = ROOT / ".lab" / "id_ed25519"
     return (
         f"Host {address}\n ProxyJump {jump}\n HostKeyAlias {HOST}\n UserKnownHostsFile /dev/null\n"
-        f" StrictHostKeyChecking no\n LogLevel ERROR\n IdentityFile {key}\n"
+        f" StrictHostKeyChecking no\n IdentityFile {key}\n"
     )
 
 
