@@ -139,8 +139,9 @@ DEATHS = [
     ("connection", "gpu_tuning : The cards have the declared limits", None),
     ("host", "  fetching HuggingFaceTB/SmolLM2", None),
     ("connection", "  (fetching|unpacking) depot", None),
-    ("run", f"  {HOST}  smollm2: starting release", None),
-    ("host", "smollm2: (starting|loading)", "vllm"),
+    ("host", f"  {HOST}  smollm2: starting release", "vllm serve"),
+    # The last one: what it leaves on the host goes on there, and may finish before a further run comes to it.
+    ("run", "smollm2: (starting|loading)", None),
 ]
 
 
