@@ -297,7 +297,9 @@ def test_init_by_an_ipv6_address_and_a_configuration_of_its_own(verb, private, w
 def test_the_jump_host_is_named_where_it_is_what_fails(verb, private, way):
     closed = verb("facts", "--host", "box9", *way(behind(f"ops@{address(GATE)}:2"), ansible_host=PRIVATE))
     assert closed.status == 1, closed.output
-    assert re.search(rf"jump host \S*{re.escape(address(GATE))}\S*, and there: ", closed.output), closed.output
+    assert re.search(rf"jump host \S*{re.escape(address(GATE))}\S*, and there: ", closed.output), (
+        closed.output
+    )
     nowhere = f"{PRIVATE}99"
     lost = verb("facts", "--host", "box9", *way(behind(GATE, nowhere), ansible_host=nowhere))
     assert lost.status == 1, lost.output
