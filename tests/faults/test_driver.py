@@ -1,0 +1,254 @@
+"""Where a box may start from, and what goes wrong with its driver: the message, the host unchanged, a rerun.
+
+The tests of a host run in their order: each takes the box as the one before left it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from boxwright.lab.store.servers.control import Fault, Settings, write
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNFILE = "http://depot.boxwright.lab/tesla/570.124.06/NVIDIA-Linux-x86_64-570.124.06.run"
+PLAY = [{"hosts": "lab", "become": True, "gather_facts": False, "roles": ["preflight", "nvidia_driver"]}]
+#: A container that was given the cards, as far as the kernel module is concerned.
+IN_USE = "mount -t tmpfs none /dev && mknod /dev/nvidiactl c 195 255 && exec sleep 3600"
+
+
+class Box:
+    """A simulated host and what is declared for it: one file, edited by tests as by a person."""
+
+    def __init__(self, host, directory):
+        self.host, self.directory, self.inventory = host, directory, directory / "inventory"
+        self.declared = {"nvidia_driver_reboot": False}
+        (self.inventory / "host_vars").mkdir(parents=True)
+        (self.inventory / "hosts.yml").write_text(yaml.safe_dump({"lab": {"hosts": {host.name: {}}}}))
+        (directory / "converge.yml").write_text(yaml.safe_dump(PLAY))
+
+    def run(self, **declared):
+        """Run the role with what is declared, and with `declared` for once; status, output, changes."""
+        variables = {**self.declared, **declared}
+        (self.inventory / "host_vars" / f"{self.host.name}.yml").write_text(yaml.safe_dump(variables))
+        report = self.directory / "report.json"
+        report.unlink(missing_ok=True)
+        inventories = ["-i", ROOT / "inventory" / "lab", "-i", self.inventory]
+        done = subprocess.run(
+            [
+                Path(sys.executable).with_name("ansible-playbook"),
+                *inventories,
+                "--limit",
+                self.host.name,
+                self.directory / "converge.yml",
+            ],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "BOXWRIGHT_ROOT": str(ROOT),
+                "BOXWRIGHT_REPORT": str(report),
+                "ANSIBLE_STDOUT_CALLBACK": "boxwright",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+            stdin=subprocess.DEVNULL,
+        )
+        output = done.stdout + done.stderr
+        assert report.exists(), output
+        assert "Traceback" not in output, output
+        changed = json.loads(report.read_text())["hosts"][self.host.name]["changed"]
+        return done.returncode, " ".join(output.split()), changed
+
+    def refused(self, *words, **declared):
+        """See a run fail with these words, on a host that is the same afterwards."""
+        before = self.host.fingerprint()
+        status, output, _ = self.run(**declared)
+        assert status != 0, output
+        for word in words:
+            assert word in output, output
+        assert self.host.fingerprint() == before, output
+
+    def converges(self, **declared):
+        """See a run come to its end, and another one find nothing to do."""
+        status, output, _ = self.run(**declared)
+        assert status == 0, output
+        again, said, changed = self.run(**declared)
+        assert (again, changed) == (0, 0), said
+        return output
+
+    def driver(self):
+        """What answers now."""
+        words = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        return self.host.do(*words).splitlines()[0]
+
+    def packages(self):
+        """Every package and its version, whole or not."""
+        return self.host.do("dpkg-query", "-W")
+
+    def versions(self):
+        """The versions of the driver's packages that are there."""
+        lines = [line.split("\t") for line in self.packages().splitlines() if "\t" in line]
+        return {
+            version
+            for name, version in lines
+            if version and name.startswith(("nvidia-", "libnvidia-", "libcuda1"))
+        }
+
+
+@pytest.fixture(scope="module")
+def boxes(simulated, tmp_path_factory):
+    """The host of this module."""
+    wanted = {"driver13": ("rtx5090", "trixie")}
+    lab = [sys.executable, "-m", "boxwright.lab"]
+    for name, (rig, suite) in wanted.items():
+        subprocess.run([*lab, "up", name, "--rig", rig, "--suite", suite], cwd=ROOT, check=True, timeout=900)
+    yield {name: Box(simulated(name), tmp_path_factory.mktemp(name)) for name in wanted}
+    subprocess.run([*lab, "down", *wanted], cwd=ROOT, check=True, timeout=300)
+
+
+@pytest.fixture
+def box(boxes):
+    """Debian 13 with nouveau on an RTX 5090."""
+    return boxes["driver13"]
+
+
+@pytest.fixture
+def depot():
+    """Break the depot's files; it is whole again afterwards."""
+    control = ROOT / ".lab" / "depot" / "control" / "www.json"
+    yield lambda *faults: write(control, Settings(faults))
+    write(control, Settings())
+
+
+# Debian 13, from the distribution's driver to two branches of the vendor's
+
+
+def test_another_apt_is_waited_for_and_named(box):
+    code = (
+        "import fcntl, time; f = open('/var/lib/dpkg/lock-frontend', 'w'); fcntl.lockf(f, 2); "
+        "open('/run/held', 'w'); time.sleep(600)"
+    )
+    holder = subprocess.Popen(["docker", "exec", box.host.container, "python3", "-c", code])
+    try:
+        box.host.do("sh", "-c", "until test -e /run/held; do sleep 0.2; done")
+        box.refused(
+            "python3 -c import fcntl", "holds /var/lib/dpkg/lock-frontend, still after 2 s",
+            nvidia_driver_lock_timeout_s=2,
+        )  # fmt: skip
+    finally:
+        box.host.do("sh", "-c", "kill $(pgrep -f 'fcntl[.]lockf')")
+        holder.wait(30)
+
+
+def test_a_version_that_vanished_lists_what_is_there(box):
+    there = "there is 595.71.05-1, 580.105.08-1, 580.95.05-1, 570.195.03-1"
+    box.refused("has no version 580.99.01-*", there, nvidia_driver_version="580.99.01")
+
+
+def test_secure_boot_is_told_before_anything_changes(box):
+    box.host.do("lab-gpu", "fault", "secure-boot")
+    try:
+        box.refused("refused, nothing was changed", "Secure Boot is on", "mokutil --import")
+    finally:
+        box.host.do("lab-gpu", "clear", "secure-boot")
+
+
+def test_the_run_installers_driver_is_refused_with_the_steps(box):
+    code = f"import urllib.request; urllib.request.urlretrieve({RUNFILE!r}, '/tmp/driver.run')"
+    box.host.do("python3", "-c", code)
+    box.host.do("python3", "/tmp/driver.run", "--silent")
+    box.refused("driver 570.124.06 of NVIDIA's .run installer", "sudo /usr/bin/nvidia-uninstall --silent")
+    box.host.do("rm", "/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
+    libraries = "/usr/lib/x86_64-linux-gnu/lib{}.so.570.124.06"
+    box.refused("belong to no package", *(libraries.format(name) for name in ("cuda", "nvidia-ml")))
+    box.host.do("python3", "/tmp/driver.run", "--uninstall")
+
+
+def test_a_kernel_that_waits_without_headers_is_refused_before_anything_changes(box):
+    box.host.do("mkdir", "-p", "/boot")
+    box.host.do("touch", "/boot/vmlinuz-99.0.0-1-amd64")
+    box.refused("linux-headers-99.0.0-1-amd64 is in none of the host's package sources Nothing was changed")
+    box.host.do("rm", "/boot/vmlinuz-99.0.0-1-amd64")
+
+
+@pytest.fixture(scope="module")
+def before(boxes):
+    """The packages of Debian 13 with the distribution's own driver, one of them by name."""
+    host = boxes["driver13"].host
+    host.do("apt-get", "update", "-q")
+    words = [
+        "apt-get",
+        "install",
+        "-q",
+        "-y",
+        "--no-install-recommends",
+        "linux-headers-amd64",
+        "nvidia-driver",
+    ]
+    host.do(*words, timeout=300)
+    return (
+        boxes["driver13"].packages(),
+        host.do("apt-mark", "showauto"),
+        host.do("ls", "/etc/apt/sources.list.d"),
+    )
+
+
+def test_a_persons_hold_is_named_and_kept(box, before):
+    box.host.do("apt-mark", "hold", "libcuda1")
+    box.refused("upgrade libcuda1 550.163.01-2 -> 570.195.03-1 (held by a person", nvidia_driver_branch="570")
+    assert box.host.do("apt-mark", "showhold") == "libcuda1\n"
+    box.host.do("apt-mark", "unhold", "libcuda1")
+
+
+def test_the_distributions_driver_half_installed_gives_way_and_nouveau_asks_for_a_reboot(box, before):
+    deb = "/usr/lib/lab-gpu/distribution/nvidia-alternative_550.163.01-2_amd64.deb"
+    box.host.do("dpkg", "--unpack", deb)
+    box.declared["nvidia_driver_branch"] = "570"
+    status, output, _ = box.run()
+    assert status != 0
+    assert "Reboot needed: nouveau holds the cards and is in use" in output
+    assert "1 half-done ones mended" in output
+    assert box.versions() == {"570.195.03-1"}
+    assert "nouveau" in box.host.do("ls", "/sys/module")
+    again, said, changed = box.run()
+    assert again != 0
+    assert "Reboot needed: nouveau" in said
+    assert changed == 0, "nothing is installed anew while a reboot is due"
+
+
+def test_a_reboot_that_is_allowed_is_made_and_waited_for(box, before):
+    boot = box.host.do("cat", "/proc/sys/kernel/random/boot_id")
+    box.declared["nvidia_driver_reboot"] = True
+    output = box.converges()
+    assert "The host is rebooted" in output
+    assert box.host.do("cat", "/proc/sys/kernel/random/boot_id") != boot
+    assert box.driver() == "570.195.03"
+
+
+def test_a_package_that_cannot_be_downloaded_leaves_what_runs(box, depot):
+    depot(Fault("status", path="*/nvidia-kernel-open-dkms_580*", status=404))
+    box.refused("cannot be downloaded, nothing was changed", nvidia_driver_branch="580")
+    assert box.driver() == "570.195.03"
+
+
+def test_a_module_in_use_is_left_and_both_versions_are_told(box):
+    user = subprocess.Popen(["docker", "exec", box.host.container, "unshare", "-m", "sh", "-c", IN_USE])
+    try:
+        box.host.do("sh", "-c", "until pgrep -x sleep; do sleep 1; done")
+        box.declared.update(nvidia_driver_branch="580", nvidia_driver_reboot=False)
+        status, output, _ = box.run()
+        assert status != 0
+        assert "Reboot needed: module 570.195.03 is loaded and in use, 580.105.08 is installed" in output
+        assert "What is running was left running" in output
+        assert user.poll() is None
+    finally:
+        box.host.do("pkill", "-x", "sleep")
+        user.wait(30)
