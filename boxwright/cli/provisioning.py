@@ -112,8 +112,9 @@ def _endpoint(
     address = str(deployment["bind"])
     bound = ipaddress.ip_address(address)
     if bound.is_unspecified:
-        known = plan.get("facts", {}).get("addresses") or [host]
-        address = str(known[0])
+        known = [str(one) for one in plan.get("facts", {}).get("addresses") or [host]]
+        # `::` need not take IPv4, and `0.0.0.0` takes nothing else.
+        address = next((one for one in known if (":" in one) == (bound.version == 6)), known[0])
     address = f"[{address}]" if ":" in address else address
     return {
         "name": deployment["name"],

@@ -129,3 +129,16 @@ def test_another_failure_is_left_as_it_is():
     failure = {"kind": "failed", "message": "no room on /"}
     _explain_no_way("box1", failure, Declared())
     assert failure == {"kind": "failed", "message": "no room on /"}
+
+
+@pytest.mark.parametrize(
+    ("bind", "addresses", "url"),
+    [
+        ("::", ["192.0.2.7", "fd00::7"], "http://[fd00::7]:8000/v1"),
+        ("0.0.0.0", ["fd00::7", "192.0.2.7"], "http://192.0.2.7:8000/v1"),
+        ("::", ["fd00::7"], "http://[fd00::7]:8000/v1"),
+    ],
+)
+def test_an_endpoint_is_shown_by_an_address_of_its_own_kind(bind, addresses, url):
+    deployment = {"name": "q", "served_name": "q", "bind": bind, "port": 8000}
+    assert _endpoint("box1", deployment, {}, {"facts": {"addresses": addresses}})["url"] == url
