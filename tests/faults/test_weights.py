@@ -112,7 +112,7 @@ def when_there(box, megabytes, act):
 
     def wait():
         find = f"find {STORE}/.staging -name model.safetensors.partial -exec du -m {{}} + | cut -f1"
-        until = time.monotonic() + 300
+        until = time.monotonic() + 900
         while time.monotonic() < until:
             held = box.do("sh", "-c", find, check=False).split()
             if held and int(held[0]) >= megabytes:
