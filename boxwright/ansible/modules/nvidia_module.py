@@ -92,7 +92,12 @@ class KernelModule:
                 )
 
     def absent(self) -> None:
-        """Take the module out of the kernel if nothing uses it, and remove our files."""
+        """Take the module out of the kernel if nothing uses it, and remove our files.
+
+        Where nothing of ours is left, the module is somebody else's, as after an uninstall that restored it.
+        """
+        if not any(os.path.exists(ROOT + path) for path in (*FILES, BEFORE)):
+            return
         if self.state.loaded is not None:
             self.stop_daemon()
             left = self.unload()

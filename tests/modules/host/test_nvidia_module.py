@@ -243,6 +243,18 @@ def test_the_driver_of_before_is_loaded_again(host):
     assert host.loaded() == ["nvidia", "nvidia_uvm"]
 
 
+def test_a_second_uninstall_leaves_the_driver_of_before_alone(host):
+    host.load("nvidia", "550.1")
+    host.load("nvidia_uvm", "550.1")
+    host.call()
+    host.call(state="absent", version="")
+    host.set(on_disk="550.1")
+    host.call(state="restored", version="")
+    assert not host.call(state="absent", version="")["changed"]
+    assert not host.call(state="restored", version="")["changed"]
+    assert host.loaded() == ["nvidia", "nvidia_uvm"]
+
+
 def test_a_host_that_had_nothing_gets_nothing(host):
     host.call()
     host.call(state="absent", version="")
