@@ -373,6 +373,67 @@ def report(
         "host": HOST,
         "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
+        "concurrency": "requests at once: 1,2,4 (default: by twos up to the declared ones), or none",
+        "context": "tokens of a prompt: 1024,8192 (default: by fours up to the declared ones), or none",
+        "repeats": "how often each point is measured",
+        "output": "tokens of each answer",
+        "minutes": "no repeat begins that would end later",
+        "picture": "draw the run into this file (.svg)",
+        "runs": "list what was measured before, instead of measuring",
+        "show": "show a kept run again: last, or its id or the beginning of it",
+        "compare": "compare a kept run, or a release's runs, with --against",
+        "against": "the other one (default: the last run)",
+        "json": JSON,
+    },
+)
+@told
+def bench(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    deployment: str | None = None,
+    concurrency: str = "",
+    context: str = "",
+    repeats: str = "3",
+    output: str = "128",
+    minutes: str = "20",
+    picture: str = "",
+    runs: bool = False,
+    show: str = "",
+    compare: str = "",
+    against: str = "last",
+    json: bool = False,
+) -> None:
+    """Measure how fast a box answers with the engine's own benchmark, keep it, compare it."""
+    from boxwright.cli import benching
+
+    if compare:
+        benching.comparing(
+            host, inventory, deployment=deployment, first=compare, second=against, as_json=json
+        )
+    elif runs or show:
+        benching.runs(host, inventory, deployment=deployment, show=show, picture=picture, as_json=json)
+    else:
+        benching.bench(
+            host,
+            inventory,
+            deployment=deployment,
+            concurrency=concurrency,
+            context=context,
+            repeats=repeats,
+            output=output,
+            minutes=minutes,
+            picture=picture,
+            as_json=json,
+        )
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
         "json": JSON,
@@ -579,6 +640,7 @@ namespace = Collection(
     verify,
     logs,
     report,
+    bench,
     doctor,
     validate,
     schema,

@@ -50,6 +50,23 @@ def deployments(root: str) -> List[str]:
         return []
 
 
+class ChoiceError(Exception):
+    """It is not clear which deployment is meant; the text says which there are."""
+
+
+def chosen(root: str, wanted: Optional[str]) -> str:
+    """The deployment that is meant: the one that was named, or the only one. Raises ChoiceError."""
+    known = deployments(root)
+    if wanted in known:
+        return str(wanted)
+    have = ", ".join(known) or "none"
+    if wanted:
+        raise ChoiceError("no release of a deployment %r is on the host; it has: %s" % (wanted, have))
+    if len(known) != 1:
+        raise ChoiceError("which deployment? The host has: %s (--deployment)" % have)
+    return known[0]
+
+
 class Release(NamedTuple):
     """One release as it lies on the disk. plan: the deployment's part of the plan that made it."""
 

@@ -11,7 +11,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_bring import ARGUMENTS, bring_all, engines_alone, message
-from ansible.module_utils.engine_store import RELEASE_FILE, Release, Store, deployments
+from ansible.module_utils.engine_store import RELEASE_FILE, ChoiceError, Release, Store, chosen
 from ansible.module_utils.engine_switch import Gate
 from ansible.module_utils.store_room import BusyError
 
@@ -42,19 +42,6 @@ image: {type: str, description: "The image of the release that serves now, as it
 
 class RollbackError(Exception):
     """There is nothing to go back to; the text says why, and what there is."""
-
-
-def chosen(root: str, wanted: Optional[str]) -> str:
-    """The deployment that is meant. Raises RollbackError."""
-    known: List[str] = deployments(root)
-    if wanted in known:
-        return str(wanted)
-    have = ", ".join(known) or "none"
-    if wanted:
-        raise RollbackError("no release of a deployment %r is on the host; it has: %s" % (wanted, have))
-    if len(known) != 1:
-        raise RollbackError("which deployment? The host has: %s (--deployment)" % have)
-    return known[0]
 
 
 def listing(store: Store) -> List[Dict[str, Any]]:
@@ -125,7 +112,7 @@ def main() -> None:
             results, failures = bring_all([gate], docker)
     except BusyError as error:
         module.fail_json(msg="the engines of this host are being started: %s" % error)
-    except (RollbackError, systemctl.UnitError, DockerError) as error:
+    except (RollbackError, ChoiceError, systemctl.UnitError, DockerError) as error:
         module.fail_json(msg=str(error))
     if failures:
         module.fail_json(msg=message(failures), failures=failures, results=results, changed=True)
