@@ -40,6 +40,14 @@ _NAMED = re.compile(
     r"|authenticity of host '(?P<e>[^' ]+)|Host key for (?P<f>\S+) has changed",
     re.IGNORECASE,
 )
+#: All that ssh may say of a pipe to a jump host that ended: only with a jump host is it this.
+_THROUGH = _trouble(
+    r"^(?!.*(?:connect to host|resolve hostname|Permission denied|[Hh]ost key)).*"
+    "(?:kex_exchange_identification|UNKNOWN port)",
+    "the connection through {jump} ended before the box was reached",
+    "see that the jump host {jump_word} is on and lets you in, by ssh",
+    "see that the box is on, and that the jump host reaches its port {port}",
+)
 _TROUBLES = (
     _trouble(
         "stdio forwarding failed|open failed: (?:connect failed|administratively prohibited)",
@@ -47,6 +55,7 @@ _TROUBLES = (
         "see that the box is on, and that the jump host reaches its port {port}",
         "its sshd may forbid forwarding: AllowTcpForwarding there",
     ),
+    _THROUGH,
     _trouble(
         "REMOTE HOST IDENTIFICATION HAS CHANGED|host key .* has changed",
         "the box shows another host key than it did before",
@@ -144,7 +153,10 @@ def trouble(
 
 def recognized(host: str, said: str, address: Address | None, to: Route | None) -> UserError | None:
     """The error for what ssh, sudo or Ansible said; None where it is no trouble with the way to the box."""
-    found = next((one for one in _TROUBLES if one.match.search(said)), None)
+    jumps = bool(to and to.jump)
+    found = next(
+        (one for one in _TROUBLES if (one is not _THROUGH or jumps) and one.match.search(said)), None
+    )
     if found is None:
         return None
     jump = to.jump.rpartition(",")[2] if to else ""
@@ -154,6 +166,7 @@ def recognized(host: str, said: str, address: Address | None, to: Route | None) 
         "known": host,
         "port": str(to.port if to else 22),
         "jump": f"the jump host {jump}" if jump else "a jump host",
+        "jump_word": jump,
     }
     if address is not None:
         known = f"'[{address.host}]:{address.port}'" if address.port else address.host

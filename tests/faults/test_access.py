@@ -188,6 +188,8 @@ def test_a_clock_that_is_years_behind_is_told_before_anything_is_changed(verb, u
 def users(box):
     """A user whom sudo asks for a password, and one who may not use it."""
     for name, rule in (("asked", "asked ALL=(ALL) ALL"), ("barred", "")):
+        # As a test that was stopped left it.
+        box.do("userdel", "--force", "--remove", name, check=False)
         box.do("useradd", "--create-home", "--shell", "/bin/bash", name)
         box.do("sh", "-c", 'echo "$1:$2" | chpasswd', "set", name, PASSWORD)
         box.do("sh", "-c", 'cp -r /home/ops/.ssh "/home/$1/" && chown -R "$1:" "/home/$1/.ssh"', "key", name)
@@ -295,12 +297,12 @@ def test_init_by_an_ipv6_address_and_a_configuration_of_its_own(verb, private, w
 
 
 def test_the_jump_host_is_named_where_it_is_what_fails(verb, private, way):
+    """What ssh says of it differs by its release: a port that is closed, or a connection that ended."""
     closed = verb("facts", "--host", "box9", *way(behind(f"ops@{address(GATE)}:2"), ansible_host=PRIVATE))
     assert closed.status == 1, closed.output
-    assert re.search(rf"jump host \S*{re.escape(address(GATE))}\S*, and there: ", closed.output), (
-        closed.output
-    )
+    assert re.search(rf"the jump host (ops@)?\[?{re.escape(address(GATE))}", closed.output), closed.output
     nowhere = f"{PRIVATE}99"
     lost = verb("facts", "--host", "box9", *way(behind(GATE, nowhere), ansible_host=nowhere))
     assert lost.status == 1, lost.output
-    assert f"the jump host {GATE} lets ssh in, and cannot reach the box from there" in lost.output
+    assert f"the jump host {GATE}" in lost.output
+    assert "reaches its port 22" in lost.output

@@ -121,8 +121,8 @@ BEHIND = Route("192.0.2.17", 2222, "me@gate.example:2200")
         (
             "kex_exchange_identification: Connection closed by remote host "
             "Connection closed by UNKNOWN port 65535",
-            "jump host me@gate.example:2200, and there: what answers",
-            "sshd",
+            "the connection through the jump host me@gate.example:2200 ended before the box was reached",
+            "reaches its port 2222",
         ),
         (
             "No ED25519 host key is known for [gate.example]:2200 and you have requested strict checking. "
