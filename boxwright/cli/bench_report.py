@@ -154,12 +154,12 @@ def remarks(one: Run) -> list[str]:
 def listing(hosts: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """The runs that hosts keep."""
     rows = [
-        [host, *(str(one.get(key) or NOTHING) for key in ("deployment", "id", "made", "image"))]
+        [host, *(str(one.get(key) or NOTHING) for key in ("deployment", "id", "image"))]
         for host, runs in hosts.items()
         for one in runs
     ]
     if rows:
-        table(["host", "deployment", "run", "made", "image"], rows)
+        table(["host", "deployment", "run", "image"], rows)
     for host, runs in hosts.items():
         if not runs:
             say(f"{host}: no run is kept there; ./invoke bench --host {host} makes one")

@@ -247,6 +247,40 @@ def test_the_doctor_finds_a_provisioned_box_well(verb, box):
     assert [(one["name"], one["state"]) for one in ran.json["deployments"]] == [("smollm2", "serving")]
 
 
+def test_a_benchmark_tells_the_engines_own_figures_and_keeps_them(verb, box, key):
+    """Both sweeps, one place each: the real `vllm bench serve` in the container that serves."""
+    before = state_of_engine(box)
+    words = ("--concurrency", "2", "--context", "256", "--repeats", "1", "--output", "16", "--json")
+    ran = verb("bench", "--host", "lab1", *words)
+    assert ran.status == 0, ran.output
+    found = ran.json["lab1"]
+    assert key not in ran.output
+    text = box.do("cat", found["kept"])
+    assert key not in text
+    kept = json.loads(text)
+    assert kept["release"] == found["release"]
+    assert [point["failed"] for point in kept["points"]] == [None, None]
+    for told, point in zip(found["points"], kept["points"], strict=True):
+        [repeat] = point["repeats"]
+        engine, [figures] = repeat["engine"], told["repeats"]
+        assert figures["ttft_ms"] == engine["median_ttft_ms"]
+        assert figures["output_tokens_per_s"] == engine["output_throughput"]
+        assert figures["decode_tokens_per_s"] == pytest.approx(1000 / engine["median_tpot_ms"])
+        assert figures["completed"] == engine["num_prompts"]
+        assert figures["output_tokens"] == 16 * engine["num_prompts"]
+        # What the engine counted meanwhile: the benchmark's own and nothing else, hardly any from the cache.
+        assert repeat["counted"]["generation_tokens"] == engine["total_output_tokens"]
+        assert figures["tokens_of_others"] == 0
+        assert figures["cached_tokens"] < 0.2 * figures["prompt_tokens"]
+        assert figures["tokens_per_joule"] > 0
+    assert found["points"][1]["repeats"][0]["prefill_tokens_per_s"] > 0
+    assert "tmp/boxwright-bench" not in box.do("docker", "exec", "boxwright-smollm2", "find", "/tmp")
+    listed = verb("bench", "--host", "lab1", "--runs")
+    assert listed.status == 0, listed.output
+    assert kept["id"] in listed.output
+    assert state_of_engine(box) == before
+
+
 def test_libraries_that_do_not_fit_the_module_are_told_and_what_runs_is_left(verb, box, over_lab):
     """As after an upgrade behind Boxwright's back: a container made anew would get no cards."""
     before = state_of_engine(box)

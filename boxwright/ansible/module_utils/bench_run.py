@@ -108,7 +108,7 @@ class Bench:
                     continue
                 if entry["failed"]:
                     continue
-                self._tell("%s, repeat %d" % (point.title, repeat + 1), done, total)
+                self._tell("%s, repeat %d" % (point.title, repeat + 1), done - 1, total)
                 started = time.monotonic()
                 try:
                     entry["repeats"].append(self._once(point, max(SHORTEST_S, int(rest))))
