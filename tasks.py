@@ -540,7 +540,7 @@ def update(
 
 @task(
     help={
-        "level": "unit, modules, style, roles, e2e or faults (default: all)",
+        "level": "unit, modules, style, roles, faults or e2e (default: all of these); kills by itself",
         "name": "only tests of this name",
         "verbose": "show each test",
     }

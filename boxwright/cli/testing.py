@@ -15,6 +15,8 @@ from boxwright.texts import printable
 
 #: In the order in which they run: the quick ones first, then those that share simulated hosts.
 LEVELS = ("unit", "modules", "style", "roles", "faults", "e2e")
+#: What takes a simulated host a quarter of an hour and more is run where it is asked for.
+ON_REQUEST = ("kills",)
 #: Exit statuses of pytest: the command line makes no sense, and no test was collected.
 WRONG_USE, NOTHING_COLLECTED = 4, 5
 
@@ -52,12 +54,12 @@ def ensure_test_tools() -> None:
 
 
 def run(*, level: str | None = None, name: str | None = None, verbose: bool = False) -> None:
-    """Run one level of tests or all of them. Raises UserError for a level or a name that there is not."""
-    if level is not None and level not in LEVELS:
+    """Run one level of tests, or all but those on request. Raises UserError for a level or a name that there is not."""
+    if level is not None and level not in (*LEVELS, *ON_REQUEST):
         raise UserError(
             f'--level: there is no level "{printable(level)}"',
             status=EXIT_BAD_INPUT,
-            ways_out=("one of: " + ", ".join(LEVELS),),
+            ways_out=("one of: " + ", ".join((*LEVELS, *ON_REQUEST)),),
         )
     if name is not None and not name.strip():
         raise UserError(
