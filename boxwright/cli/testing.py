@@ -54,7 +54,10 @@ def ensure_test_tools() -> None:
 
 
 def run(*, level: str | None = None, name: str | None = None, verbose: bool = False) -> None:
-    """Run one level of tests, or all but those on request. Raises UserError for a level or a name that there is not."""
+    """Run one level of tests, or all but those on request.
+
+    Raises UserError for a level or a name that there is not.
+    """
     if level is not None and level not in (*LEVELS, *ON_REQUEST):
         raise UserError(
             f'--level: there is no level "{printable(level)}"',
