@@ -57,9 +57,10 @@ def handed_over(directory: Path) -> Iterator[dict[str, str]]:
     try:
         yield {VARIABLE: str(pipe)}
     finally:
-        # Where nobody has read it, the writer still waits for somebody who does.
-        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        # Where nobody has read it, the writer still waits for somebody who does, or has not come to waiting.
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         writer.join(timeout=5)
+        os.close(reader)
 
 
 def _write(pipe: Path, password: str) -> None:

@@ -13,7 +13,8 @@ RUNTIME = "nvidia-container-runtime"
 def ours(version: Optional[Version], current: Dict[str, Any]) -> Dict[str, Any]:
     """What Boxwright itself needs in the file.
 
-    A working `runtimes.nvidia` of somebody else (a runtime at another path) is as good as ours and stays.
+    A working `runtimes.nvidia` of somebody else (a program given by its whole path) is as good as ours and
+    stays; a bare name is looked for by Docker, and `runc` would be found.
     """
     wanted: Dict[str, Any] = {}
     if version is None or version.knows_cdi:
@@ -21,7 +22,7 @@ def ours(version: Optional[Version], current: Dict[str, Any]) -> Dict[str, Any]:
     runtimes = current.get("runtimes")
     theirs = runtimes.get("nvidia") if isinstance(runtimes, dict) else None
     path = theirs.get("path") if isinstance(theirs, dict) else None
-    if not (isinstance(path, str) and path != RUNTIME and shutil.which(path)):
+    if not (isinstance(path, str) and path.startswith("/") and shutil.which(path)):
         wanted["runtimes"] = {"nvidia": {"path": RUNTIME}}
     return wanted
 
