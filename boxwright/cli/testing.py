@@ -1,10 +1,13 @@
-"""Running the project's own tests: one pytest run, so that one line says how it went."""
+"""Running the project's own tests: what needs no host beside what shares simulated ones."""
 
 from __future__ import annotations
 
 import hashlib
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from boxwright.cli import molecule
@@ -13,8 +16,9 @@ from boxwright.cli.console import say
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.texts import printable
 
-#: In the order in which they run: the quick ones first, then those that share simulated hosts.
-LEVELS = ("unit", "modules", "style", "roles", "faults", "e2e")
+#: What needs no host, and what shares simulated ones: the two run beside each other.
+PURE, ON_HOSTS = ("unit", "modules", "style"), ("roles", "faults", "e2e")
+LEVELS = (*PURE, *ON_HOSTS)
 #: What takes a simulated host a quarter of an hour and more is run where it is asked for.
 ON_REQUEST = ("kills",)
 #: Exit statuses of pytest: the command line makes no sense, and no test was collected.
@@ -71,24 +75,50 @@ def run(*, level: str | None = None, name: str | None = None, verbose: bool = Fa
             ways_out=("a part of a test's or a file's name", "leave it out for all tests"),
         )
     ensure_test_tools()
-    folders = [f"tests/{one}" for one in ([level] if level else LEVELS)]
-    argv = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *folders,
-        "--durations=15",
-        *(["-v"] if verbose else []),
-        *([f"-k{name}"] if name else []),
-    ]
-    done = subprocess.run(argv, cwd=ROOT, env=molecule.environment(), check=False)
-    if done.returncode in (NOTHING_COLLECTED, WRONG_USE):
+    parts = [[level]] if level else [PURE, ON_HOSTS]
+    statuses = _side_by_side([_pytest(part, name, verbose=verbose) for part in parts])
+    if all(status in (NOTHING_COLLECTED, WRONG_USE) for status in statuses):
         raise UserError(
             f'no test has "{printable(name or "")}" in its name',
             status=EXIT_BAD_INPUT,
             ways_out=("a part of a test's or a file's name; with and, or, not between several",),
         )
-    raise SystemExit(EXIT_FAILED if done.returncode else 0)
+    raise SystemExit(EXIT_FAILED if any(status not in (0, NOTHING_COLLECTED) for status in statuses) else 0)
+
+
+def _pytest(levels: Sequence[str], name: str | None, *, verbose: bool) -> list[str]:
+    """The command that runs some levels."""
+    folders = [f"tests/{level}" for level in levels]
+    more = [*(["-v"] if verbose else []), *([f"-k{name}"] if name else [])]
+    return [sys.executable, "-m", "pytest", *folders, "--durations=15", *more]
+
+
+def _side_by_side(commands: Sequence[list[str]]) -> list[int]:
+    """Run them at once and give their statuses; the last one's output is seen as it comes, the others' after."""
+    *quiet, shown = commands
+    with ExitStack() as stack:
+        said = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in quiet]
+        running = [
+            subprocess.Popen(
+                command, cwd=ROOT, env=molecule.environment(), stdout=file, stderr=subprocess.STDOUT
+            )
+            for command, file in zip(quiet, said, strict=True)
+        ]
+        for one in running:
+            stack.callback(_end, one)
+        last = subprocess.run(shown, cwd=ROOT, env=surroundings, check=False).returncode
+        statuses = [one.wait() for one in running]
+        for file in said:
+            file.seek(0)
+            say(file.read().rstrip())
+    return [*statuses, last]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, as after Ctrl-C."""
+    if process.poll() is None:
+        process.terminate()
+        process.wait()
 
 
 def role(name: str, command: str) -> None:
