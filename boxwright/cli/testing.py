@@ -94,14 +94,13 @@ def _pytest(levels: Sequence[str], name: str | None, *, verbose: bool) -> list[s
 
 
 def _side_by_side(commands: Sequence[list[str]]) -> list[int]:
-    """Run them at once and give their statuses; the last one's output is seen as it comes, the others' after."""
+    """Run them at once, give their statuses; the last one's output is seen as it comes, the others' after."""
     *quiet, shown = commands
     with ExitStack() as stack:
         said = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in quiet]
+        surroundings = molecule.environment()
         running = [
-            subprocess.Popen(
-                command, cwd=ROOT, env=molecule.environment(), stdout=file, stderr=subprocess.STDOUT
-            )
+            subprocess.Popen(command, cwd=ROOT, env=surroundings, stdout=file, stderr=subprocess.STDOUT)
             for command, file in zip(quiet, said, strict=True)
         ]
         for one in running:
