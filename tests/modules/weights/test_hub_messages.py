@@ -33,6 +33,21 @@ CASES = [
         {},
         "a.safetensors of acme/tiny keeps arriving",
     ),
+    (
+        {"kind": "wrong-size", "path": "a.safetensors", "detail": "12"},
+        {},
+        "has another a.safetensors of acme/tiny than it records: 12 bytes",
+    ),
+    (
+        {"kind": "redirected", "path": "config.json", "detail": "a page"},
+        {},
+        "whether a login page stands before",
+    ),
+    (
+        {"kind": "unreadable", "path": "a.safetensors", "detail": "Input/output error"},
+        {},
+        "a.safetensors of acme/tiny cannot be read: Input/output error",
+    ),
     ({"kind": "new kind", "detail": "Boom"}, {}, "could not be fetched from hub.example: Boom"),
 ]
 
