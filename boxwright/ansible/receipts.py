@@ -79,4 +79,11 @@ def _defaults(role: str) -> Mapping[str, Any]:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_by_text(value), sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _by_text(value: Any) -> Any:
+    """A value whose keys are all texts: a number and a text (`0` and `GPU-…`) have no order of their own."""
+    if isinstance(value, Mapping):
+        return {str(key): _by_text(one) for key, one in value.items()}
+    return [_by_text(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -70,3 +70,16 @@ def test_another_version_of_a_role_or_of_its_modules_is_another_role(tmp_path, m
     hashes.append(receipts.code.__wrapped__("engine"))
     assert len(set(hashes[:3])) == 3
     assert hashes[3] == hashes[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gpu_tuning_cards", {0: {"power_limit_w": 300}, "GPU-1a2b": {"power_limit_w": 250}}),
+        ("container_runtime_daemon_config", {"labels": [{1: "a", "b": None}]}),
+        ("engine_stage_timeouts_s", {None: 1, "load": 2}),
+    ],
+)
+def test_keys_that_are_no_texts_have_a_hash_too(name, value):
+    assert any(name in known for known in receipts.declared({**VALUES, name: value}).values())
+    assert differs(**{name: value}) == differs(**{name: dict(reversed(value.items()))})
