@@ -196,3 +196,20 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path, run_module):
     result = run_module("role_receipt", roles={"engine": {}}, config_dir=str(tmp_path), declared={})
     assert result["failed"]
     assert str(tmp_path / "receipts") in result["msg"]
+
+
+def test_what_could_not_be_told_is_not_the_same_as_before(tmp_path, run_module, host, monkeypatch):
+    def silent(argv, timeout):
+        return Result(1, "", "timed out")
+
+    monkeypatch.setattr(role_receipts, "run", silent)
+    watch = {"units": ["a.service"]}
+    run_module("role_receipt", roles={"engine": watch}, config_dir=str(tmp_path), declared={})
+    found = role_receipts.compared(str(tmp_path), {"engine": {}})["engine"]["drift"]
+    assert found == drift("unit", "a.service", "unknown", "unknown")
+
+
+def test_a_library_of_several_architectures(monkeypatch):
+    lines = "libcuda1\t580.1-1\thi \nlibcuda1\t570.9-1\tii \n"
+    monkeypatch.setattr(role_receipts, "run", lambda *_, **__: Result(0, lines, ""))
+    assert role_receipts.installed() == {"libcuda1": "580.1-1 held 570.9-1"}

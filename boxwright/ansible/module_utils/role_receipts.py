@@ -29,6 +29,8 @@ MOST_FILES = 2000
 COMMAND_TIMEOUT = 30
 ROLE = re.compile(r"[a-z][a-z0-9_]{0,60}")
 GONE = "gone"
+#: What could not be told counts as no state: two of them are not the same.
+UNKNOWN = "unknown"
 
 
 def path_of(config_dir: str, role: str) -> str:
@@ -134,7 +136,7 @@ class Observer:
             if _meant(name, patterns):
                 seen["package " + name] = state
         for name in _texts(watch, "units"):
-            seen["unit " + name] = self._units.get(name, "unknown")
+            seen["unit " + name] = self._units.get(name, UNKNOWN)
         return seen
 
 
@@ -142,7 +144,7 @@ def installed() -> Dict[str, str]:
     """Every installed package -> version, with `held` where the package manager keeps it so."""
     form = "${Package}\t${Version}\t${db:Status-Abbrev}\n"
     answer = run(["dpkg-query", "-W", "-f", form], timeout=COMMAND_TIMEOUT)
-    found = {}
+    found: Dict[str, str] = {}
     if answer.rc == 0:
         for line in answer.stdout.splitlines():
             name, version, status = [*line.split("\t"), "", ""][:3]
@@ -152,7 +154,8 @@ def installed() -> Dict[str, str]:
                     words.append("held")
                 if status[1:2] != "i" or status[2:3].strip():
                     words.append("broken")
-                found[name] = " ".join(words)
+                # A library may be there for several architectures.
+                found[name] = " ".join(filter(None, [found.get(name, ""), *words]))
         return found
     answer = run(
         ["rpm", "-qa", "--qf", "%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\n"], timeout=COMMAND_TIMEOUT
@@ -224,7 +227,7 @@ def _drift(then: Dict[str, str], now: Dict[str, str]) -> List[Dict[str, str]]:
     found = []
     for subject in sorted(set(then) | set(now)):
         was, is_now = then.get(subject), now.get(subject)
-        if was == is_now:
+        if was == is_now != UNKNOWN:
             continue
         kind, _, name = subject.partition(" ")
         if kind in ("file", "beside"):
