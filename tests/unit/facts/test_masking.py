@@ -1,5 +1,8 @@
 """Secrets in texts."""
 
+import json
+from urllib.parse import quote
+
 import pytest
 
 from boxwright.facts.parsers.masking import mask
@@ -21,6 +24,8 @@ SECRET = "abcdef0123456789"
         "https://user:" + SECRET + "@example.org/x",
         "sk-" + SECRET,
         "ghp_" + SECRET,
+        '{\\"api_key\\": \\"' + SECRET + '\\"}',
+        "['vllm', '--api-key', '" + SECRET + "']",
     ],
 )
 def test_it_is_gone(text):
@@ -30,6 +35,24 @@ def test_it_is_gone(text):
 def test_what_is_known_to_be_secret_goes_wherever_it_stands():
     assert mask("xx" + SECRET + "yy", [SECRET]) == "xx***yy"
     assert mask("a short one stays: abc", ["abc"]) == "a short one stays: abc"
+
+
+@pytest.mark.parametrize("secret", ['with"quote\\and/slash', "pässwörd-1", "a b&c=d?e#f"])
+def test_a_known_secret_goes_however_it_is_written(secret):
+    inner = json.dumps(secret)
+    written = [
+        secret,
+        inner,
+        json.dumps(inner),
+        json.dumps(secret, ensure_ascii=False),
+        quote(secret, safe=""),
+    ]
+    for text in written:
+        assert mask(f"x{text}y", [secret]).replace("\\", "").replace('"', "") == "x***y"
+
+
+def test_of_a_secret_that_holds_another_nothing_is_left():
+    assert mask("key-12-longer", ["key-12", "key-12-longer"]) == "***"
 
 
 @pytest.mark.parametrize(
