@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,16 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import every_host, targets
-from boxwright.doctor.anonymous import Anonymizer, hosts_of_journals, secrets_of, size_of, texts_of
+from boxwright.doctor.anonymous import (
+    Anonymizer,
+    hosts_of_journals,
+    hosts_of_ssh,
+    secrets_of,
+    short_names,
+    size_of,
+    texts_of,
+    users_of_homes,
+)
 from boxwright.doctor.host import examine
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
@@ -104,20 +114,38 @@ def box(host: HostReport) -> dict[str, Any]:
 
 def anonymizer_for(inventory: Inventory, names: Sequence[str], boxes: Mapping[str, Any]) -> Anonymizer:
     """Knows the boxes' users, hosts and secrets, and those of this machine."""
-    users, hosts, secrets = (
-        {os.environ.get("USER", ""), os.environ.get("SUDO_USER", "")},
-        {platform.node()},
-        set(),
-    )
+    users = {os.environ.get("USER", ""), os.environ.get("SUDO_USER", "")}
+    own, hosts, secrets = {platform.node()}, set[str](), set[str]()
     for name in names:
         known = inventory.variables(name)
         secrets |= secrets_of(known)
         users |= {str(known.get(key) or "") for key in ("ansible_user", "ansible_become_user")}
-        hosts |= {name, str(known.get("ansible_host") or "")}
+        own |= {name, str(known.get("ansible_host") or "")}
         urls = (text for text in texts_of(known) if "://" in text)
         hosts |= {host for url in urls if (host := hostname(url)) and not host.endswith(PUBLIC)}
-    hosts |= hosts_of_journals(texts_of(boxes))
+        for user, host in jumps(known):
+            users.add(user)
+            hosts.add(host)
+    told = list(texts_of(boxes))
+    hosts |= own | short_names(own) | hosts_of_journals(told)
+    hosts |= {host for host in hosts_of_ssh(told) if not host.endswith(PUBLIC)}
+    users |= users_of_homes(told)
     return Anonymizer(users=sorted(filter(None, users)), hosts=sorted(filter(None, hosts)), secrets=secrets)
+
+
+def jumps(variables: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """User ("" for none) and name of each jump host in what ssh is given beside the box's own address."""
+    given = " ".join(
+        str(variables.get(name) or "")
+        for name in ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
+    )
+    found = re.findall(r"(?:-J\s{0,4}|ProxyJump[= ]\s{0,4})([^\s\"']{1,500})", given)
+    one = re.compile(r"(?:ssh://)?(?:([^\s@,\"'=/]{1,64})@)?(\[[0-9A-Fa-f:]+\]|[\w.-]{1,255})(?::\d+)?")
+    places = [place for listed in found for place in one.findall(listed)]
+    return [
+        (user, host.strip("[]"))
+        for user, host in [*places, *re.findall(r"([\w.-]{1,64})@([\w.-]{1,255})", given)]
+    ]
 
 
 def hostname(url: str) -> str | None:

@@ -14,12 +14,30 @@ from typing import Any
 
 from boxwright.facts.parsers.masking import MASK, SHORTEST, mask
 
+#: Before a word: nothing of a word, or an escape of a text within a text (`\n`), or of an address (`%2F`).
+_BEGIN = r"(?:(?<![A-Za-z0-9-])(?<![^\W_]_)|(?<=\\[nrtbf])|(?<=%2F)|(?<=%2f))"
 #: What an address may look like; whether it is one, the standard library decides.
-_V4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
-_V6 = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%\w{1,15})?(?![\w:])")
+_V4 = re.compile(r"(?:(?<![A-Za-z0-9.])|(?<=\\[nrtbf]))(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9]|\.\d)")
+_V6 = re.compile(
+    r"(?:(?<![\w:])|(?<=\\[nrtbf])|(?<=[g-zG-Z_]:))"
+    r"(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%[\w.-]{1,15})?(?![\w:])"
+)
 _HARDWARE = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])")
 _MAIL = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}")
-_HOME = re.compile(r"(/(?:home|Users)/)([^/\s\"':]{1,64})")
+#: Homes of Linux, macOS and Windows, also where the backslashes are doubled.
+_HOME = re.compile(r"((?:/|\\{1,4})(?:home|Users)(?:/|\\{1,4}))([^/\\\s\"':,;)\]}]{1,64})")
+#: A name that an address makes (cloud machines): ip-10-0-0-5.
+_NAME_OF_ADDRESS = re.compile(r"(?<![\w-])ip(?:-\d{1,3}){4}(?![\w-])")
+#: Who logs in to something that has a word already.
+_LOGIN = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,31})@(?=(?:host|address)-\d)")
+#: How ssh names machines, jump hosts and what ~/.ssh/config makes of a name among them.
+_OF_SSH = re.compile(
+    r"connect to host (\S{1,255}) port|resolve hostname ([^\s:]{1,255})|@([^\s:@]{1,255}): Permission denied"
+    r"|key is known for (\S{1,255})|authenticity of host '([^' ]{1,255})|key for (\S{1,255}) has changed"
+    r"|(?:closed|reset) by (?:remote host )?(\S{1,255}) port|onnection to (\S{1,255}) (?:closed|timed out)"
+    r"|through (\S{1,255}) ended before|^(\S{1,255}) lets ssh in",
+    re.MULTILINE,
+)
 #: Who a machine's own programs run as: everybody has these.
 _NOBODYS = frozenset({"root", "nobody", "ubuntu", "debian", "admin", "user", "vllm", "docker", "you", "me"})
 #: Shortest name that is looked for by itself: a shorter one is part of too many words.
@@ -38,7 +56,8 @@ class Anonymizer:
             if user not in _NOBODYS:
                 self._word("user", user)
         for host in hosts:
-            self._word("host", host)
+            if not _is_everybodys(host):
+                self._word("host", host)
 
     @property
     def replaced(self) -> Mapping[str, int]:
@@ -54,7 +73,9 @@ class Anonymizer:
             text = self._named(kind, text)
         text = _HARDWARE.sub(lambda found: self._word("address", found.group(0).lower()), text)
         text = _V4.sub(self._address, text)
-        return _V6.sub(self._address, text)
+        text = _V6.sub(self._address, text)
+        text = _NAME_OF_ADDRESS.sub(lambda found: self._word("host", found.group(0)), text)
+        return _LOGIN.sub(self._login, text)
 
     def value(self, value: Any) -> Any:
         """A plain value with each of its texts, and names of fields, replaced."""
@@ -68,6 +89,8 @@ class Anonymizer:
 
     def _word(self, kind: str, name: str) -> str:
         words = self._words[kind]
+        # Names of hosts and mail addresses are the same in capitals.
+        name = name if kind == "user" else name.lower()
         return words.setdefault(name, f"{kind}-{len(words) + 1}")
 
     def _named(self, kind: str, text: str) -> str:
@@ -75,8 +98,15 @@ class Anonymizer:
         if not known:
             return text
         longest_first = sorted(known, key=len, reverse=True)
-        pattern = re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w-])")
-        return pattern.sub(lambda found: known[found.group(0)], text)
+        pattern = re.compile(
+            _BEGIN + "(" + "|".join(map(re.escape, longest_first)) + r")(?![\w-])",
+            re.IGNORECASE if kind == "host" else 0,
+        )
+        return pattern.sub(lambda found: self._word(kind, found.group(1)), text)
+
+    def _login(self, found: re.Match[str]) -> str:
+        name = found.group(1)
+        return found.group(0) if name in _NOBODYS else self._word("user", name) + "@"
 
     def _home(self, found: re.Match[str]) -> str:
         name = found.group(2)
@@ -99,6 +129,37 @@ def hosts_of_journals(texts: Iterable[str]) -> set[str]:
     return {found for text in texts for found in line.findall(text)}
 
 
+def hosts_of_ssh(texts: Iterable[str]) -> set[str]:
+    """The machines that ssh speaks of: they may be none that an inventory names."""
+    found = (name.strip("[]'\".,:") for text in texts for names in _OF_SSH.findall(text) for name in names)
+    return {name for name in found if name and name not in ("UNKNOWN", "{jump}")}
+
+
+def short_names(hosts: Iterable[str]) -> set[str]:
+    """The first part of full names, which a machine calls itself by."""
+    dotted = {host.partition(".")[0] for host in hosts if "." in host and not _is_address(host)}
+    return {name for name in dotted if len(name) >= _SHORTEST_NAME}
+
+
+def users_of_homes(texts: Iterable[str]) -> set[str]:
+    """Whose homes are named anywhere: their names may stand by themselves before."""
+    return {found.group(2) for text in texts for found in _HOME.finditer(text)} - _NOBODYS
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_everybodys(host: str) -> bool:
+    """Whether a host's name is that of any machine itself."""
+    name = host.lower().partition(".")[0]
+    return name == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
 def texts_of(value: Any) -> Iterable[str]:
     """Every text in a plain value."""
     if isinstance(value, str):
@@ -113,7 +174,7 @@ def texts_of(value: Any) -> Iterable[str]:
 
 def secrets_of(variables: Mapping[str, Any]) -> set[str]:
     """The values of variables whose names say that they are secret, wherever they stand."""
-    telling = re.compile(r"(?i)(?:password|passwd|secret|token|api_?key|become_pass)")
+    telling = re.compile(r"(?i)(?:password|passwd|secret|token|api_?key|credential|_pass$)")
     found: set[str] = set()
     for name, value in variables.items():
         if telling.search(str(name)):

@@ -24,7 +24,12 @@ _NAMED = re.compile(
 )
 #: An option and its value as two words of an argument list.
 _OPTION = re.compile(
-    r"(?i)(?<![\w-])(--[\w-]{0,40}(?:key|password|token|secret)" + _QUOTE + r",\s{0,3}" + _QUOTE + r")" + _VALUE
+    r"(?i)(?<![\w-])(--[\w-]{0,40}(?:key|password|token|secret)"
+    + _QUOTE
+    + r",\s{0,3}"
+    + _QUOTE
+    + r")"
+    + _VALUE
 )
 _IN_URL = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/@:]{0,100}:[^\s/@]{1,200}@")
 #: Values after a secret's name that are none: words that an error says about it.

@@ -12,7 +12,7 @@ from boxwright.errors import UserError
 
 PLANTED = (
     "planted-api-key-1", "hf_plantedtoken12345", "planted-become-pw", "192.0.2.17", "alice", "secret-rig",
-    "planted-proxy-pw", "2001:db8::5",
+    "planted-proxy-pw", "2001:db8::5", "SECRET-RIG", "erin", "bastion.planted.example", "planted-alias",
 )  # fmt: skip
 INVENTORY = """
 all:
@@ -20,6 +20,7 @@ all:
     secret-rig:
       ansible_host: 192.0.2.17
       ansible_user: alice
+      ansible_ssh_common_args: -o ControlMaster=no -J erin@bastion.planted.example:2222
       ansible_become_password: planted-become-pw
       box_hub: {token: hf_plantedtoken12345}
       box_proxy: http://me:planted-proxy-pw@proxy.alice.example:3128
@@ -29,6 +30,8 @@ all:
 JOURNAL = (
     "1764400000.1 secret-rig docker[9]: key planted-api-key-1 at 192.0.2.17, 2001:db8::5, /home/alice/x\n"
     "1764400000.2 secret-rig docker[9]: via proxy.alice.example with hf_plantedtoken12345 planted-proxy-pw\n"
+    "1764400000.2 secret-rig docker[9]: SECRET-RIG asked erin through bastion.planted.example\n"
+    "1764400000.2 secret-rig docker[9]: ssh: connect to host planted-alias port 22: timed out\n"
     "1764400000.3 secret-rig docker[9]: ValueError: No available memory for the cache blocks.\n"
 )
 RAW = {

@@ -1,12 +1,20 @@
 """What is sent on tells nobody who and where it is about, and still tells what is wrong."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boxwright.doctor.anonymous import Anonymizer, hosts_of_journals, secrets_of
+from boxwright.doctor.anonymous import (
+    Anonymizer,
+    hosts_of_journals,
+    hosts_of_ssh,
+    secrets_of,
+    short_names,
+    users_of_homes,
+)
 
 
 @pytest.fixture
@@ -31,6 +39,16 @@ def anonymizer():
         ("alice@box1.example.org logged in", "mail-1 logged in"),
         ("user alice on box1", "user user-1 on host-1"),
         ("box1.example.org", "host-2"),
+        ("BOX1 and Box1.Example.Org", "host-1 and host-2"),
+        ("Alice@BOX1.example.org, alice@box1.example.org", "mail-1, mail-1"),
+        ("peer:2001:db8::17 and ::ffff:192.0.2.17", "peer:address-2 and ::ffff:address-1"),
+        ("fe80::1%eth0.100", "address-1"),
+        (r"a\n192.0.2.17\nbox1\t2001:db8::17", r"a\naddress-1\nhost-1\taddress-2"),
+        ("%2Fhome%2Falice", "%2Fhome%2Fuser-1"),
+        ("peer_192.0.2.17_x", "peer_address-1_x"),
+        (r"C:\Users\bob\x and C:\\Users\\bob", r"C:\Users\user-2\x and C:\\Users\\user-2"),
+        ("carol@192.0.2.17, carol@box1", "user-2@address-1, user-2@host-1"),
+        ("ip-192-0-2-17 up", "host-3 up"),
     ],
 )
 def test_who_and_where_are_replaced(anonymizer, text, told):
@@ -46,6 +64,8 @@ def test_who_and_where_are_replaced(anonymizer, text, told):
         "06:24:34 [core.py:1] c10::Error in std::vector",
         "/var/lib/boxwright/models/RedHatAI--Qwen3.8-27B-INT4 and /root/x and /home/ubuntu",
         "GPU-1a2b3c4d-0000-1111-2222-333344445555",
+        "vllm/vllm-openai@sha256:0123 and Qwen@main",
+        "std::chrono::abc and 12:34:56",
         "mailbox1 and box1x are no hosts, alices no user",
     ],
 )
@@ -70,15 +90,48 @@ def test_hosts_give_themselves_names_in_their_journals():
     assert hosts_of_journals([text]) == {"gpu-rig-7"}
 
 
+def test_ssh_names_machines_that_no_inventory_knows():
+    texts = [
+        "ssh: connect to host gpu7.corp.example port 22: Connection timed out",
+        "dave@bastion.corp.example: Permission denied (publickey).",
+        "Could not resolve hostname rig9: Name or service not known",
+    ]
+    assert hosts_of_ssh(texts) == {"gpu7.corp.example", "bastion.corp.example", "rig9"}
+
+
+def test_machines_call_themselves_by_the_first_part_of_their_names():
+    assert short_names(["gpu7.corp.example", "192.0.2.17", "2001:db8::1", "a.example"]) == {"gpu7"}
+
+
+def test_whose_home_is_named_is_known_everywhere():
+    assert users_of_homes(["bob logged in", "/home/bob/x, /home/ubuntu"]) == {"bob"}
+
+
+def test_what_every_machine_is_called_stays():
+    anonymizer = Anonymizer(hosts=["localhost", "localhost.localdomain", "127.0.0.1", "::1"])
+    assert anonymizer.text("http://localhost:8000 at 127.0.0.1") == "http://localhost:8000 at 127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "bad", ["a", "1.", ":", "a:", "a@b.", "-", "_", "/home/", "%2F", "ip-1", "a@host-", "::ffff:"]
+)
+def test_long_texts_of_any_kind_take_no_long_time(anonymizer, bad):
+    began = time.monotonic()
+    anonymizer.text(bad * (100_000 // len(bad)))
+    hosts_of_ssh([bad * (100_000 // len(bad))])
+    assert time.monotonic() - began < 20
+
+
 def test_secrets_of_an_inventory_wherever_they_stand():
     variables = {
         "ansible_become_password": "become-1",
         "box_hub": {"token": "token-22", "endpoint": "https://hub"},
         "box_deployments": [{"name": "q", "api_key": "key-333"}],
         "box_proxy": "http://me:proxy-4444@proxy:3128",
+        "ansible_ssh_pass": "ssh-55555",
         "nvidia_driver_branch": "580",
     }
-    assert secrets_of(variables) == {"become-1", "token-22", "key-333", "proxy-4444"}
+    assert secrets_of(variables) == {"become-1", "token-22", "key-333", "proxy-4444", "ssh-55555"}
 
 
 WORDS = st.text(alphabet="abcdefghijkmnpqrstuvwxyz0123456789", min_size=8, max_size=16)
