@@ -56,7 +56,11 @@ def logs(
                 draw(name, one, labelled=len(names) > 1)
         if not follow:
             break
-        variables["logs_cursors"] = {name: cursors(one) for name, one in found.items()}
+        # A box that was not reached this time goes on where it was read to.
+        before = variables["logs_cursors"]
+        variables["logs_cursors"] = {
+            name: {**before.get(name, {}), **cursors(one)} for name, one in found.items()
+        }
         time.sleep(FOLLOW_S)
     if any(one["unreachable"] or any(j["problem"] for j in one["journals"]) for one in found.values()):
         raise SystemExit(EXIT_FAILED)

@@ -39,13 +39,14 @@ def summary(host: HostReport) -> dict[str, Any]:
     of the roles' own checks. deployments: what the models answered.
     """
     plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan")
-    if plan is None:
+    went_away = host.failure is not None and host.failure.get("kind") == "unreachable"
+    if plan is None or went_away:
         error = trouble(host.name, host.failure)
         return {
             "as_declared": False,
             "unreachable": f"{error.what}: {error.why}" if error.why else error.what,
-            "changes": [],
-            "gates": [],
+            "changes": (plan or {}).get("changes") or [],
+            "gates": (plan or {}).get("gates") or [],
             "failures": [],
             "deployments": [],
         }

@@ -62,3 +62,16 @@ def test_a_name_that_is_none_asks_nothing(read, name):
     [journal], argv = read(name)
     assert journal["problem"] == "no deployment can have this name"
     assert argv == []
+
+
+def test_all_that_came_after_a_cursor_is_there_however_much(read):
+    [journal], _ = read("qwen", cursors={"qwen": "s=abc;i=1"}, lines=1)
+    assert len(journal["lines"]) == 2
+
+
+def test_a_key_where_a_long_line_is_cut_is_masked_before(read, tmp_path):
+    script = tmp_path / "bin" / "journalctl"
+    script.write_text(f"#!/bin/sh\nprintf '%08180d' 0\necho '{KEY}{KEY}'\n")
+    [journal], _ = read("qwen")
+    assert KEY[:8] not in journal["lines"][0]
+    assert journal["lines"][0].endswith("******")

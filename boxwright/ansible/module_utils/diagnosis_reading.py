@@ -80,7 +80,13 @@ def masked(value: Any, secrets: Sequence[str]) -> Any:
 def said(argv: Sequence[str]) -> Dict[str, Any]:
     """What a program said, its end where it is long, and its exit status."""
     done = run(list(argv), timeout=TIMEOUT_S)
-    return {"rc": done.rc, "text": done.text[-LARGEST:]}
+    return {"rc": done.rc, "text": end_of(done.text)}
+
+
+def end_of(text: str) -> str:
+    """The end of a long text, from the beginning of a line on: half a secret is none that is known."""
+    end = text[-LARGEST:]
+    return end.partition("\n")[2] or end if len(text) > LARGEST else text
 
 
 def kernel_log(lines: str) -> Dict[str, Any]:
@@ -171,7 +177,7 @@ def failure(store: Store) -> Optional[Dict[str, Any]]:
                 "when": document.get("when"),
                 "began": os.path.getmtime(path),
                 "what": document.get("what"),
-                "log": "\n".join(log)[-LARGEST:],
+                "log": end_of("\n".join(log)),
             }
     return None
 

@@ -38,6 +38,8 @@ TIMEOUT_S = 30
 CURSOR = "-- cursor: "
 #: Longest line that is kept, in characters.
 LONGEST = 8192
+#: Most lines after a cursor.
+MOST_LINES = 100_000
 #: What a deployment is called: it becomes part of a unit's name.
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 
@@ -59,11 +61,15 @@ def journal(asked: Dict[str, Any], name: str) -> Dict[str, Any]:
     if asked["since"] and not cursor:
         argv.append("--since=" + asked["since"])
     done = run(argv, timeout=TIMEOUT_S)
-    lines = [line[:LONGEST] for line in done.stdout.splitlines()]
+    # Whole, until secrets are masked in them: half a key is no key that is known.
+    lines = done.stdout.splitlines()
     ends = [line[len(CURSOR) :] for line in lines if line.startswith(CURSOR)]
     return {
         "name": name,
-        "lines": [line for line in lines if not line.startswith(CURSOR)][-asked["lines"] :],
+        # All that came after a cursor: a fast engine writes more between two looks than a first one shows.
+        "lines": [line for line in lines if not line.startswith(CURSOR)][
+            -(MOST_LINES if cursor else asked["lines"]) :
+        ],
         "cursor": ends[-1] if ends else cursor,
         "problem": done.text.strip()[:500] if done.rc else None,
     }
@@ -84,7 +90,10 @@ def main() -> None:
     asked = module.params
     found = [journal(asked, name) for name in asked["deployments"]]
     secrets = diagnosis_reading.keys(asked["config_dir"])
-    module.exit_json(changed=False, journals=diagnosis_reading.masked(found, secrets))
+    journals = diagnosis_reading.masked(found, secrets)
+    for one in journals:
+        one["lines"] = [line[:LONGEST] for line in one["lines"]]
+    module.exit_json(changed=False, journals=journals)
 
 
 if __name__ == "__main__":

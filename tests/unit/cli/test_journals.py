@@ -79,6 +79,12 @@ def test_follow_goes_on_where_it_was(show):
     assert [one["logs_cursors"] for one in given] == [{}, {"box1": {"qwen": "c1"}}, {"box1": {"qwen": "c2"}}]
 
 
+def test_a_box_that_was_away_for_a_look_goes_on_where_it_was(show):
+    looks = [{"box1": [journal("qwen", "x")]}, {"box1": None}, {"box1": [journal("qwen", "y", cursor="c2")]}]
+    given = show(looks, follow=True)[2]
+    assert [one["logs_cursors"] for one in given[1:3]] == [{"box1": {"qwen": "c1"}}] * 2
+
+
 def test_no_line_can_draw_on_the_terminal(show):
     assert "\033" not in show([{"box1": [journal("qwen", "\033[2Jx")]}])[1].out
 

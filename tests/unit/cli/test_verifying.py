@@ -94,3 +94,14 @@ def test_json_has_stable_keys(verify):
         {"role": "nvidia_driver", "check": "The cards answer", "message": FAILURE["message"]}
     ]
     assert found["deployments"] == [{"name": "qwen", "answer": "Paris.", "seconds": 0.4}]
+
+
+def test_a_box_that_goes_away_after_its_plan_is_told_so(verify):
+    report = HostReport("box1", results=host(changes=[CHANGE]).results, failure=OFF)
+    status, out = verify(report)
+    assert status == 1
+    assert "box1: could not be looked at: the box does not answer" in out
+    status, out = verify(report, as_json=True)
+    [one] = json.loads(out).values()
+    assert (one["as_declared"], one["changes"]) == (False, [CHANGE])
+    assert one["unreachable"]
