@@ -1,5 +1,7 @@
 """Each mistake ends with a message that names it, exit status not 0, and a host on which nothing changed."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,12 +9,15 @@ import yaml
 
 pytestmark = pytest.mark.lab
 
+ROOT = Path(__file__).resolve().parents[2]
 HOST = "lab2"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def bare(verb, simulated):
-    """A bare simulated host: nothing was provisioned on it."""
+    """A bare simulated host: nothing was provisioned on it, whatever other tests did to one of its name."""
+    down = [sys.executable, "-m", "boxwright.lab", "down", HOST]
+    subprocess.run(down, cwd=ROOT, check=True, capture_output=True, timeout=300)
     ran = verb("lab.up", "--hosts", 2)
     assert ran.status == 0, ran.output
     return simulated(HOST)
