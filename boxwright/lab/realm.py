@@ -49,6 +49,7 @@ def _make(name: str) -> Realm:
     authority = (
         _builder(issuer, issuer, signer)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_SIGNING, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(signer.public_key()), critical=False)
         .sign(signer, hashes.SHA256())
     )
@@ -75,6 +76,20 @@ def _make(name: str) -> Realm:
 
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+#: What an authority's key is for; Python from 3.13 on refuses one that does not say so.
+_SIGNING = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _builder(
