@@ -10,7 +10,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 
@@ -93,8 +93,7 @@ def read(host: HostReport) -> dict[str, Any]:
     """A box's journals by stable keys; unreachable: why it has none."""
     results = host.results.get("engine_journal")
     if not results:
-        error = trouble(host.name, host.failure)
-        return {"unreachable": f"{error.what}: {error.why}" if error.why else error.what, "journals": []}
+        return {"unreachable": reason(host.name, host.failure), "journals": []}
     return {"unreachable": None, "journals": results[0]["journals"]}
 
 

@@ -17,7 +17,7 @@ from boxwright import __version__
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.doctor.anonymous import (
     Anonymizer,
@@ -99,8 +99,7 @@ def box(host: HostReport) -> dict[str, Any]:
     """What was seen of a box, by section."""
     raw = next(iter(host.results.get("diagnosis", ())), {}).get("raw")
     if raw is None:
-        error = trouble(host.name, host.failure)
-        return {"unreachable": f"{error.what}: {error.why}" if error.why else error.what}
+        return {"unreachable": reason(host.name, host.failure)}
     deployments, found = examine(raw)
     plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {})
     return {

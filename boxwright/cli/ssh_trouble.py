@@ -192,3 +192,9 @@ def _jump_host(said: str, to: Route | None, own: set[str]) -> str | None:
         return None if name in {*own, to.host} else name
     # What ssh says of the other end of a pipe to a jump host that ended before the box was reached.
     return to.jump if re.search("UNKNOWN port|kex_exchange_identification", said) else None
+
+
+def reason(name: str, failure: Mapping[str, Any] | None) -> str:
+    """Why a box could not be looked at, in one line, for a verb that goes on with the others."""
+    error = trouble(name, failure)
+    return f"{error.what}: {error.why}" if error.why else error.what

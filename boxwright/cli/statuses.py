@@ -10,7 +10,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table, wrapped
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.doctor.glance import CardNow, DeploymentNow, Glance, glance
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -61,8 +61,7 @@ def seen(host: HostReport) -> tuple[str | None, Glance | None]:
     """Why a box could not be looked at (None: it was), and how it fares."""
     results = host.results.get("box_status")
     if not results:
-        error = trouble(host.name, host.failure)
-        return f"{error.what}: {error.why}" if error.why else error.what, None
+        return reason(host.name, host.failure), None
     return None, glance(results[0]["raw"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, wrapped
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED
@@ -41,10 +41,9 @@ def summary(host: HostReport) -> dict[str, Any]:
     plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan")
     went_away = host.failure is not None and host.failure.get("kind") == "unreachable"
     if plan is None or went_away:
-        error = trouble(host.name, host.failure)
         return {
             "as_declared": False,
-            "unreachable": f"{error.what}: {error.why}" if error.why else error.what,
+            "unreachable": reason(host.name, host.failure),
             "changes": (plan or {}).get("changes") or [],
             "gates": (plan or {}).get("gates") or [],
             "failures": [],
