@@ -1,24 +1,28 @@
-"""Running the project's own tests: what needs no host beside what shares simulated ones."""
+"""Running the project's own tests: what needs no host, what shares some, the whole way; all at once."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
-from boxwright.cli import molecule
+from boxwright.cli import molecule, second_checkout
 from boxwright.cli.ansible_run import ROOT
 from boxwright.cli.console import say
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.texts import printable
 
-#: What needs no host, and what shares simulated ones: the two run beside each other.
-PURE, ON_HOSTS = ("unit", "modules", "style"), ("roles", "faults", "e2e")
-LEVELS = (*PURE, *ON_HOSTS)
+#: What needs no host, what shares simulated ones, and what begins with no lab at all: they run beside each
+#: other, the last in a checkout of its own.
+PURE, ON_HOSTS, WHOLE_WAY = ("unit", "modules", "style"), ("roles", "faults"), ("e2e",)
+LEVELS = (*PURE, *ON_HOSTS, *WHOLE_WAY)
 #: What takes a simulated host a quarter of an hour and more is run where it is asked for.
 ON_REQUEST = ("kills",)
 #: Exit statuses of pytest: the command line makes no sense, and no test was collected.
@@ -75,8 +79,20 @@ def run(*, level: str | None = None, name: str | None = None, verbose: bool = Fa
             ways_out=("a part of a test's or a file's name", "leave it out for all tests"),
         )
     ensure_test_tools()
-    parts = [[level]] if level else [PURE, ON_HOSTS]
-    statuses = _side_by_side([_pytest(part, name, verbose=verbose) for part in parts])
+    with ExitStack() as stack:
+        # A part of the tests is not worth an environment of its own.
+        second = None if level or name else stack.enter_context(second_checkout.second_checkout(ROOT))
+        if level:
+            commands = [_pytest([level], name, verbose=verbose)]
+        elif second:
+            commands = [
+                _pytest(PURE, name, verbose=verbose),
+                _elsewhere(second, WHOLE_WAY[0], verbose=verbose),
+                _pytest(ON_HOSTS, name, verbose=verbose),
+            ]
+        else:
+            commands = [_pytest(part, name, verbose=verbose) for part in (PURE, (*ON_HOSTS, *WHOLE_WAY))]
+        statuses = _side_by_side(commands)
     if all(status in (NOTHING_COLLECTED, WRONG_USE) for status in statuses):
         raise UserError(
             f'no test has "{printable(name or "")}" in its name',
@@ -86,26 +102,49 @@ def run(*, level: str | None = None, name: str | None = None, verbose: bool = Fa
     raise SystemExit(EXIT_FAILED if any(status not in (0, NOTHING_COLLECTED) for status in statuses) else 0)
 
 
-def _pytest(levels: Sequence[str], name: str | None, *, verbose: bool) -> list[str]:
-    """The command that runs some levels."""
+@dataclass(frozen=True)
+class Command:
+    """What runs some levels, where, and with which environment."""
+
+    argv: Sequence[str]
+    cwd: Path
+    environment: Mapping[str, str]
+
+
+def _pytest(levels: Sequence[str], name: str | None, *, verbose: bool) -> Command:
+    """What runs some levels in this checkout."""
     folders = [f"tests/{level}" for level in levels]
     more = [*(["-v"] if verbose else []), *([f"-k{name}"] if name else [])]
-    return [sys.executable, "-m", "pytest", *folders, "--durations=15", *more]
+    argv = [sys.executable, "-m", "pytest", *folders, "--durations=15", *more]
+    return Command(argv, ROOT, molecule.environment())
 
 
-def _side_by_side(commands: Sequence[list[str]]) -> list[int]:
+def _elsewhere(checkout: Path, level: str, *, verbose: bool) -> Command:
+    """What runs a level in the second checkout, as a person there would."""
+    argv = [str(checkout / "invoke"), "test", "--level", level, *(["--verbose"] if verbose else [])]
+    return Command(argv, checkout, second_checkout.environment(str(Path(sys.executable).parent)))
+
+
+def _side_by_side(commands: Sequence[Command]) -> list[int]:
     """Run them at once, give their statuses; the last one's output is seen as it comes, the others' after."""
     *quiet, shown = commands
     with ExitStack() as stack:
         said = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in quiet]
-        surroundings = molecule.environment()
-        running = [
-            subprocess.Popen(command, cwd=ROOT, env=surroundings, stdout=file, stderr=subprocess.STDOUT)
-            for command, file in zip(quiet, said, strict=True)
-        ]
-        for one in running:
-            stack.callback(_end, one)
-        last = subprocess.run(shown, cwd=ROOT, env=surroundings, check=False).returncode
+        running = []
+        for command, file in zip(quiet, said, strict=True):
+            running.append(
+                subprocess.Popen(
+                    command.argv,
+                    cwd=command.cwd,
+                    env=command.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+            stack.callback(_end, running[-1])
+        last = subprocess.run(shown.argv, cwd=shown.cwd, env=shown.environment, check=False).returncode
         statuses = [one.wait() for one in running]
         for file in said:
             file.seek(0)
@@ -114,9 +153,9 @@ def _side_by_side(commands: Sequence[list[str]]) -> list[int]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that still runs, as after Ctrl-C."""
+    """End a process that still runs, as after Ctrl-C, and what it has started."""
     if process.poll() is None:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 

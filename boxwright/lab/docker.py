@@ -14,7 +14,7 @@ from docker.models.containers import Container
 from boxwright.errors import UserError
 from boxwright.lab import installation
 from boxwright.lab.connection import SOCKET, address, connect, not_allowed, regroup
-from boxwright.lab.state import Report
+from boxwright.lab.state import Lab, Report, locked
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,9 +38,13 @@ def engine(report: Report, *, start: bool = True) -> docker.DockerClient:
                 why=str(trouble),
                 ways_out=("unset DOCKER_HOST, or `docker context use default`, to use this machine's",),
             )
-        if not installation.installed():
-            installation.install(report)
-        client = installation.start(report)
+        # Two checkouts at once must not install and start it under each other.
+        with locked(Lab.here().cache / "engine.lock", report, "starting the container engine"):
+            client, trouble = connect(at)
+            if client is None:
+                if not installation.installed():
+                    installation.install(report)
+                client = installation.start(report)
     if client is None:
         raise UserError(
             "no container engine answers on this machine",

@@ -1,26 +1,38 @@
-"""The verb test: both parts run, and either one's failure is the whole's."""
+"""The verb test: its parts run, each one's failure is the whole's, the second checkout comes and goes."""
 
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from boxwright.cli import testing
+from boxwright.cli import second_checkout, testing
 from boxwright.errors import UserError
 
 
 @pytest.fixture
-def run(monkeypatch, capfd):
-    """Run all levels with programs in pytest's place that end so: (of PURE, of ON_HOSTS)."""
+def run(monkeypatch, capfd, tmp_path):
+    """Run with programs in the place of pytest that end so: (of PURE, of ON_HOSTS, of WHOLE_WAY).
 
-    def call(*statuses, **options):
-        ends = dict(zip((testing.PURE, testing.ON_HOSTS), statuses, strict=False))
+    checkout: whether there is one to be copied.
+    """
 
-        def pretend(levels, name, *, verbose):
+    def call(*statuses, checkout=False, **options):
+        ends = dict(zip((testing.PURE, testing.ON_HOSTS, testing.WHOLE_WAY), statuses, strict=False))
+
+        def pretend(levels):
+            end = max(
+                (status for part, status in ends.items() if set(part) <= set(levels)), key=abs, default=0
+            )
             said = f"ran {' '.join(levels)}"
-            return [sys.executable, "-c", f"print({said!r}); raise SystemExit({ends.get(tuple(levels), 0)})"]
+            argv = [sys.executable, "-c", f"print({said!r}); raise SystemExit({end})"]
+            return testing.Command(argv, tmp_path, {})
 
         monkeypatch.setattr(testing, "ensure_test_tools", lambda: None)
-        monkeypatch.setattr(testing, "_pytest", pretend)
+        monkeypatch.setattr(testing, "_pytest", lambda levels, name, *, verbose: pretend(tuple(levels)))
+        monkeypatch.setattr(testing, "_elsewhere", lambda place, level, *, verbose: pretend((level,)))
+        monkeypatch.setattr(second_checkout, "tracked", lambda root: [] if checkout else None)
         with pytest.raises(SystemExit) as ended:
             testing.run(**options)
         return ended.value.code, capfd.readouterr().out
@@ -28,10 +40,19 @@ def run(monkeypatch, capfd):
     return call
 
 
-def test_both_parts_are_told(run):
+def test_all_parts_are_told(run):
     status, out = run(0, 0)
     assert status == 0
     assert sorted(out.splitlines()) == ["ran roles faults e2e", "ran unit modules style"]
+
+
+def test_the_whole_way_has_a_checkout_of_its_own(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(second_checkout, "_remove", lambda place: None)
+    status, out = run(0, 0, 0, checkout=True)
+    assert status == 0
+    assert sorted(out.splitlines()) == ["ran e2e", "ran roles faults", "ran unit modules style"]
+    assert run(0, 0, 1, checkout=True)[0] == 1
 
 
 @pytest.mark.parametrize("statuses", [(1, 0), (0, 1), (2, 0), (0, 3), (4, 0)])
@@ -59,20 +80,67 @@ def test_a_level_that_there_is_not():
         testing.run(level="x")
 
 
-def test_what_still_runs_is_ended_with_the_run(monkeypatch):
-    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
-    started = []
-    popen = testing.subprocess.Popen
+def test_what_still_runs_is_ended_with_the_run_and_what_it_started(monkeypatch, tmp_path):
+    child = "import os, time; open('pid', 'w').write(f'{os.getpid()} '); time.sleep(60)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    slow = testing.Command([sys.executable, "-c", parent], tmp_path, {})
+    pid = tmp_path / "pid"
 
-    def remember(*args, **more):
-        started.append(popen(*args, **more))
-        return started[-1]
+    def waits_for(what):
+        deadline = time.monotonic() + 60
+        while not what() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return what()
 
     def stop(*_, **__):
+        assert waits_for(lambda: pid.exists() and pid.read_text().endswith(" "))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(testing.subprocess, "Popen", remember)
     monkeypatch.setattr(testing.subprocess, "run", stop)
     with pytest.raises(KeyboardInterrupt):
         testing._side_by_side([slow, slow])
-    assert started[0].poll() is not None
+    status = Path("/proc", pid.read_text().strip(), "status")
+    assert waits_for(lambda: not status.exists() or "State:\tZ" in status.read_text())
+
+
+def test_a_second_checkout_is_what_a_clone_would_have_and_goes_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "a clone"
+    (root / "sub").mkdir(parents=True)
+    for name, text in {
+        "kept": "x",
+        "sub/new": "y",
+        "ignored": "z",
+        "gone": "",
+        ".gitignore": "ignored",
+    }.items():
+        (root / name).write_text(text)
+    (root / "kept").chmod(0o755)
+    git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "kept", "gone", ".gitignore"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    (root / "gone").unlink()
+    with second_checkout.second_checkout(root) as place:
+        found = sorted(str(path.relative_to(place)) for path in place.rglob("*") if path.is_file())
+        assert found == [".gitignore", "kept", "sub/new"]
+        assert (place / "kept").stat().st_mode & 0o777 == 0o755
+        # As a run that was killed leaves it.
+        (place / "left").write_text("")
+        with second_checkout.second_checkout(root) as again:
+            assert again == place
+            assert not (again / "left").exists()
+    assert not place.exists()
+
+
+def test_what_is_no_git_checkout_has_no_second(tmp_path):
+    with second_checkout.second_checkout(tmp_path) as place:
+        assert place is None
+
+
+def test_the_second_checkout_finds_an_environment_of_its_own(monkeypatch):
+    monkeypatch.setenv("VIRTUAL_ENV", "/a/.venv")
+    monkeypatch.setenv("PATH", "/a/.venv/bin:/usr/bin")
+    surroundings = second_checkout.environment("/a/.venv/bin")
+    assert surroundings["PATH"] == "/usr/bin"
+    assert "VIRTUAL_ENV" not in surroundings
