@@ -540,7 +540,7 @@ def update(
 
 @task(
     help={
-        "level": "unit, modules, style, roles, faults or e2e (default: all of these); kills by itself",
+        "level": "unit, modules, style, roles, faults, e2e (default: these); kills, upgrades, debian12",
         "name": "only tests of this name",
         "verbose": "show each test",
     }

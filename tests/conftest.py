@@ -10,11 +10,15 @@ import hypothesis
 import pytest
 import yaml
 
+from boxwright import lab
+from boxwright.cli import lab as cli_lab
+
 # A busy machine is no fault of the code: no example has a deadline.
 hypothesis.settings.register_profile("boxwright", deadline=None)
 hypothesis.settings.load_profile("boxwright")
 
 ROOT = Path(__file__).resolve().parents[1]
+DEFAULT_SUITE = "trixie"
 
 
 class Ran(NamedTuple):
@@ -92,6 +96,42 @@ class SimulatedHost:
     def restart(self):
         """Boot anew, as a reboot does."""
         subprocess.run(["docker", "restart", self.container], check=True, capture_output=True, timeout=180)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--suite",
+        default=DEFAULT_SUITE,
+        choices=("trixie", "bookworm"),
+        help="Debian release of the simulated hosts on which faults are shown (%(default)s)",
+    )
+
+
+@pytest.fixture(scope="session")
+def suite(pytestconfig):
+    """The Debian release of the hosts on which faults are shown."""
+    return pytestconfig.getoption("--suite")
+
+
+@pytest.fixture(scope="module")
+def lab_hosts(suite):
+    """up(*names, keep=False): hosts of that release run, made anew where they are of another.
+
+    They are removed when the module's tests are over. keep: those of the usual release stay for other tests.
+    """
+    passing = []
+
+    def up(*names, keep=False):
+        others = [host.name for host in lab.status().hosts if host.name in names and host.suite != suite]
+        if others:
+            lab.down(others)
+        if not keep or suite != DEFAULT_SUITE:
+            passing.extend(names)
+        cli_lab.ensure(names, suite=suite)
+
+    yield up
+    if passing:
+        lab.down(passing)
 
 
 @pytest.fixture(scope="session")

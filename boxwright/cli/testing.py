@@ -23,8 +23,18 @@ from boxwright.texts import printable
 #: other, the last in a checkout of its own.
 PURE, ON_HOSTS, WHOLE_WAY = ("unit", "modules", "style"), ("roles", "faults"), ("e2e",)
 LEVELS = (*PURE, *ON_HOSTS, *WHOLE_WAY)
-#: What takes a simulated host a quarter of an hour and more is run where it is asked for.
-ON_REQUEST = ("kills",)
+#: What takes simulated hosts many minutes is run where it is asked for.
+ON_REQUEST = ("kills", "upgrades", "debian12")
+#: What pytest is given for a level that is no folder of its own.
+GIVEN = {
+    "debian12": (
+        "--suite=bookworm",
+        *(
+            f"tests/faults/test_{name}.py"
+            for name in ("driver", "container_runtime", "access", "tuning_and_firewall")
+        ),
+    )
+}
 #: Exit statuses of pytest: the command line makes no sense, and no test was collected.
 WRONG_USE, NOTHING_COLLECTED = 4, 5
 
@@ -113,9 +123,9 @@ class Command:
 
 def _pytest(levels: Sequence[str], name: str | None, *, verbose: bool) -> Command:
     """What runs some levels in this checkout."""
-    folders = [f"tests/{level}" for level in levels]
+    given = [word for level in levels for word in GIVEN.get(level, (f"tests/{level}",))]
     more = [*(["-v"] if verbose else []), *([f"-k{name}"] if name else [])]
-    argv = [sys.executable, "-m", "pytest", *folders, "--durations=15", *more]
+    argv = [sys.executable, "-m", "pytest", *given, "--durations=15", *more]
     return Command(argv, ROOT, molecule.environment())
 
 

@@ -92,15 +92,10 @@ class Box:
 
 
 @pytest.fixture(scope="module")
-def box(simulated, tmp_path_factory):
+def box(simulated, lab_hosts, tmp_path_factory):
     """A bare host."""
-    done = subprocess.run(
-        [sys.executable, "-m", "boxwright.lab", "up", HOST], cwd=ROOT, capture_output=True, text=True,
-        check=False, timeout=900,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    yield Box(simulated(HOST), tmp_path_factory.mktemp("runtime"))
-    subprocess.run([sys.executable, "-m", "boxwright.lab", "down", HOST], cwd=ROOT, check=True, timeout=300)
+    lab_hosts(HOST)
+    return Box(simulated(HOST), tmp_path_factory.mktemp("runtime"))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from boxwright.lab.store.servers.control import Fault, Settings, write
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).resolve().parents[2]
+HOST = "driver1"
 RUNFILE = "http://depot.boxwright.lab/tesla/570.124.06/NVIDIA-Linux-x86_64-570.124.06.run"
 PLAY = [{"hosts": "lab", "become": True, "gather_facts": False, "roles": ["preflight", "nvidia_driver"]}]
 #: A container that was given the cards, as far as the kernel module is concerned.
@@ -104,20 +105,10 @@ class Box:
 
 
 @pytest.fixture(scope="module")
-def boxes(simulated, tmp_path_factory):
-    """The host of this module."""
-    wanted = {"driver13": ("rtx5090", "trixie")}
-    lab = [sys.executable, "-m", "boxwright.lab"]
-    for name, (rig, suite) in wanted.items():
-        subprocess.run([*lab, "up", name, "--rig", rig, "--suite", suite], cwd=ROOT, check=True, timeout=900)
-    yield {name: Box(simulated(name), tmp_path_factory.mktemp(name)) for name in wanted}
-    subprocess.run([*lab, "down", *wanted], cwd=ROOT, check=True, timeout=300)
-
-
-@pytest.fixture
-def box(boxes):
-    """Debian 13 with nouveau on an RTX 5090."""
-    return boxes["driver13"]
+def box(simulated, lab_hosts, tmp_path_factory):
+    """A bare host with nouveau on an RTX 5090."""
+    lab_hosts(HOST)
+    return Box(simulated(HOST), tmp_path_factory.mktemp(HOST))
 
 
 @pytest.fixture
@@ -128,7 +119,7 @@ def depot():
     write(control, Settings())
 
 
-# Debian 13, from the distribution's driver to two branches of the vendor's
+# From the distribution's driver to two branches of the vendor's
 
 
 def test_another_apt_is_waited_for_and_named(box):
@@ -180,9 +171,9 @@ def test_a_kernel_that_waits_without_headers_is_refused_before_anything_changes(
 
 
 @pytest.fixture(scope="module")
-def before(boxes):
-    """The packages of Debian 13 with the distribution's own driver, one of them by name."""
-    host = boxes["driver13"].host
+def before(box):
+    """The host with the distribution's own driver, one of its packages by name."""
+    host = box.host
     host.do("apt-get", "update", "-q")
     words = [
         "apt-get",
@@ -194,11 +185,6 @@ def before(boxes):
         "nvidia-driver",
     ]
     host.do(*words, timeout=300)
-    return (
-        boxes["driver13"].packages(),
-        host.do("apt-mark", "showauto"),
-        host.do("ls", "/etc/apt/sources.list.d"),
-    )
 
 
 def test_a_persons_hold_is_named_and_kept(box, before):

@@ -57,10 +57,9 @@ DECLARED = {
 
 
 @pytest.fixture(scope="module")
-def run(verb, tmp_path_factory):
+def run(lab_hosts, tmp_path_factory):
     """run(tasks, **variables): the tasks on the box with these variables; its report."""
-    ran = verb("lab.up", "--hosts", 2)
-    assert ran.status == 0, ran.output
+    lab_hosts(BOX, OTHER, keep=True)
     folder, plays = tmp_path_factory.mktemp("tuning"), tmp_path_factory.mktemp("plays")
     serving = yaml.safe_load(Path("inventory/lab/group_vars/serving.yml").read_text())
     deployment = {**serving["box_deployments"][0], "name": "stand-in", "port": PORT}

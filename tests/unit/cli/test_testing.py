@@ -75,6 +75,14 @@ def test_one_level_is_one_part(run):
     assert run(0, 0, level="kills")[1] == "ran kills\n"
 
 
+def test_every_level_is_something_that_pytest_finds():
+    for level in (*testing.LEVELS, *testing.ON_REQUEST):
+        command = testing._pytest([level], None, verbose=False)
+        given = [word for word in command.argv if word.startswith("tests/")]
+        assert given
+        assert all((testing.ROOT / word).exists() for word in given), given
+
+
 def test_a_level_that_there_is_not():
     with pytest.raises(UserError, match="there is no level"):
         testing.run(level="x")
