@@ -81,9 +81,13 @@ class Run:
 def children(pid):
     """The processes that a process has started, its threads' among them."""
     found = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:  # it has ended meanwhile
+        return found
+    for thread in threads:
         try:
-            found += [int(child) for child in listing.read_text().split()]
+            found += [int(child) for child in (thread / "children").read_text().split()]
         except OSError:
             continue
     return found
