@@ -84,10 +84,12 @@ def complaint(found: Found, python: str = PYTHON) -> str | None:
     """Why modules cannot run with what was found, and what to do; None where Python is not to blame."""
     least = ".".join(map(str, LEAST))
     if found.problem:
-        return (
-            f"{python} is there and does not run: {found.problem}\n"
-            "Put the distribution's own back: apt-get install --reinstall python3-minimal python3"
+        back = (
+            "dnf reinstall python3"
+            if found.installer == "dnf"
+            else ("apt-get install --reinstall python3-minimal python3")
         )
+        return f"{python} is there and does not run: {found.problem}\nPut the distribution's own back: {back}"
     if found.version is None:
         if python != PYTHON:
             return f"there is no Python at {python}, which ansible_python_interpreter names: leave that out"
@@ -96,6 +98,6 @@ def complaint(found: Found, python: str = PYTHON) -> str | None:
     if found.version < LEAST:
         return (
             f"{python} is Python {'.'.join(map(str, found.version))}, and {least} is the oldest that "
-            "will do. Debian 12 and Ubuntu 22.04 bring newer ones: install one of these, or a later one."
+            "will do. Debian 12, Ubuntu 22.04 and RHEL 9 bring it: install one of these, or a later one."
         )
     return None

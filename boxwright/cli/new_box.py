@@ -31,6 +31,7 @@ from boxwright.planner.declaration import (
     cards_text,
     driver_branch,
     host_file,
+    system_of,
     unknown_cards,
 )
 from boxwright.planner.recommend import Recommendation, recommend
@@ -151,7 +152,7 @@ def _probe(name: str, address: Address, stage: Stage, wanted: Wish) -> HostFacts
     if shutil.which("ssh") is None:
         raise UserError(
             "there is no ssh on this machine",
-            ways_out=("apt-get install openssh-client",),
+            ways_out=("install it: apt-get install openssh-client, dnf install openssh-clients",),
             status=EXIT_FAILED,
         )
     stage.write_host(name, f"box_deployments: {flow(_inquiries(wanted))}\n")
@@ -202,8 +203,8 @@ def _choose(
 
 def _bare_box(name: str, known: HostFacts, loaded: Catalog, inherited: Mapping[str, object]) -> Box:
     """The box without deployments: its cards, a driver, and what its groups give it."""
-    branch = {BRANCH: driver_branch(known, loaded)}
-    return judged_box(name, {**branch, **inherited, **cards_of(known, loaded)})
+    needed = {BRANCH: driver_branch(known, loaded), **system_of(known)}
+    return judged_box(name, {**needed, **inherited, **cards_of(known, loaded)})
 
 
 def _schema(place: Place) -> str:

@@ -111,19 +111,19 @@ _TROUBLES = (
     _trouble(
         r"not in the sudoers file|may not run sudo|not allowed to (?:run|execute)",
         "the user may not use sudo there",
-        "add the user to the group sudo: adduser USER sudo, as root",
+        "as root: usermod -aG sudo USER (the group is wheel on RHEL, Rocky Linux and AlmaLinux)",
         "--host root@{host}, where root may log in",
     ),
     _trouble(
         r"sudo:? .*(?:command )?not found|No such file or directory.*sudo",
         "there is no sudo on the box",
-        "apt-get install sudo there, as root",
+        "install it there, as root: apt-get install sudo, or dnf install sudo",
         "--host root@{host}, where root may log in",
     ),
     _trouble(
         r"module interpreter .* was not found|python3?: (?:command )?not found|/python3: No such file",
         "there is no Python on the box, or it is no Linux",
-        "apt-get install python3 there",
+        "install it there: apt-get install python3, or dnf install python3",
     ),
 )
 

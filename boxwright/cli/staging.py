@@ -130,6 +130,8 @@ def staged(place: Place, name: str, variables: dict[str, object]) -> Iterator[St
         directory = Path(scratch)
         stage = Stage(directory, place, extended(place.list_file, text, name, variables))
         (directory / place.list_file.name).write_text(stage.list_text, encoding="utf-8", newline="")
+        # Ansible remembers where it found no file of a host's, and would not look there again.
+        stage.write_host(name, "{}\n")
         groups = place.directory / "group_vars"
         if groups.is_dir():
             (directory / "group_vars").symlink_to(groups.resolve())

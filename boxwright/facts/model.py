@@ -34,11 +34,16 @@ def leading_number(version: str) -> int | None:
 DRIVER_STATES = ("absent", "installed", "loaded", "mismatch", "no-devices", "nouveau", "failed")
 
 
+#: Distributions of Red Hat's family by their ids: dnf and rpm, SELinux, firewalld.
+RED_HAT = frozenset(("rhel", "rocky", "almalinux"))
+
+
 @dataclass(frozen=True)
 class OperatingSystem:
     """The distribution.
 
-    id, version_id, codename: of /etc/os-release. architecture: `x86_64`, as uname has it.
+    id, version_id, codename: of /etc/os-release. architecture: `x86_64`, as uname has it. selinux:
+    `enforcing`, `permissive`, None where the kernel has none or it is off.
     """
 
     id: str
@@ -49,6 +54,17 @@ class OperatingSystem:
     name: str = ""
     boot_id: str | None = None
     reboot_required: bool = False
+    selinux: str | None = None
+
+    @property
+    def manager(self) -> str:
+        """Its package manager: `dnf` or `apt`."""
+        return "dnf" if self.id in RED_HAT else "apt"
+
+    @property
+    def major(self) -> str:
+        """The release without its minor number: `9` of 9.6."""
+        return self.version_id.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -184,7 +200,7 @@ class Docker:
 
     package: that brought it. packages: name -> version, of all that belong to it. images, containers: how
     many it has, None while it does not answer. live_restore: they run on while it restarts. filled: declared
-    data roots that a daemon has used before.
+    data roots that a daemon has used before. labels: it confines containers by SELinux (`selinux-enabled`).
     """
 
     version: str | None = None
@@ -207,6 +223,7 @@ class Docker:
     containers_running: int | None = None
     live_restore: bool = False
     filled: tuple[str, ...] = ()
+    labels: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,8 +292,8 @@ class HostFacts:
     """All that one trip to a host tells.
 
     host: its name. addresses: its own, those of the default route first. tuning: the declared limits as the
-    host keeps them. kept: what we left there. firewalls: ufw, firewalld, those that are on. recorded: False
-    when planned from cards. format: of this tree.
+    host keeps them. kept: what we left there. firewalls: ufw, firewalld, those that are on. repositories:
+    dnf's that are enabled, by id. recorded: False when planned from cards. format: of this tree.
     """
 
     host: str
@@ -297,6 +314,7 @@ class HostFacts:
     clock: Clock = Clock()
     kept: Kept = field(default_factory=Kept)
     firewalls: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
     recorded: bool = True
     format: int = FORMAT
 

@@ -47,6 +47,7 @@ def parse(raw: Mapping[str, Any], host: str = "") -> HostFacts:
         clock=_clock(data.object("clock")),
         kept=kept(data),
         firewalls=tuple(_firewalls(data)),
+        repositories=tuple(str(one.get("id", "")) for one in data.objects("repositories")),
     )
 
 
@@ -77,6 +78,7 @@ def _operating_system(data: Raw) -> OperatingSystem:
         kernel=str(uname.get("release", "")),
         boot_id=data.file("boot-id").strip() or None,
         reboot_required=bool(data.get("reboot_required")),
+        selinux={"1": "enforcing", "0": "permissive"}.get(data.file("selinux").strip()),
     )
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 from boxwright.facts.model import Docker, Image
 from boxwright.facts.origin import origin
+from boxwright.facts.parse_hardware import installed_packages
 from boxwright.facts.parsers import linux_texts
 from boxwright.facts.raw import Raw
 
-_KEPT = re.compile(r"^docker|^containerd|^moby-|^runc$|^nvidia-container-|^libnvidia-container")
+_KEPT = re.compile(
+    r"^docker|^containerd|^moby-|^runc$|^nvidia-container-|^libnvidia-container|^container-selinux$"
+)
 #: Packages that bring the engine: Debian's and Ubuntu's, Docker's own.
 ENGINE_PACKAGES = ("docker-ce", "docker.io", "moby-engine")
 
@@ -26,7 +29,7 @@ def _json(text: str) -> Any:
 
 def docker(data: Raw) -> Docker:
     """The engine and the container toolkit as far as they are there."""
-    packages = linux_texts.packages(data.command("packages").stdout)
+    packages = installed_packages(data)
     package = next((name for name in ENGINE_PACKAGES if name in packages), None)
     said, asked = data.command("docker-info"), data.command("docker-version")
     info = _json(said.stdout)
@@ -55,6 +58,7 @@ def docker(data: Raw) -> Docker:
         daemon_config=data.file("daemon-json") or None,
         origin=origin(data),
         rootless=isinstance(options, list) and any("rootless" in str(one) for one in options),
+        labels=isinstance(options, list) and any("name=selinux" in str(one) for one in options),
         swarm=isinstance(swarm, Mapping) and swarm.get("LocalNodeState") in ("active", "pending", "locked"),
         images=_count(info.get("Images")),
         containers=_count(info.get("Containers")),

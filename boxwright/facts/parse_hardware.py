@@ -10,7 +10,8 @@ from boxwright.facts.model import Card, Clocks, Driver, Link, Power
 from boxwright.facts.parsers import linux_texts, nvidia_smi
 from boxwright.facts.raw import Raw
 
-#: Packages whose version is the driver's, most telling first (names: NVIDIA's repositories, Debian, Ubuntu).
+#: Packages whose version is the driver's, most telling first (names: NVIDIA's repositories, Debian, Ubuntu;
+#: RPM Fusion, ELRepo).
 DRIVER_PACKAGES = (
     "nvidia-driver-cuda",
     "libnvidia-ml1",
@@ -20,9 +21,12 @@ DRIVER_PACKAGES = (
     "nvidia-kernel-dkms",
     "nvidia-open",
     "cuda-drivers",
+    "xorg-x11-drv-nvidia-cuda",
+    "xorg-x11-drv-nvidia",
+    "nvidia-x11-drv",
 )
 _BRANCHED = re.compile(r"(libnvidia-compute|nvidia-utils|nvidia-driver|nvidia-headless)-\d+(-server|-open)*")
-_KEPT = re.compile(r"nvidia|libcuda|^cuda-|^linux-headers-|^dkms$")
+_KEPT = re.compile(r"nvidia|libcuda|^cuda-|^linux-headers-|^kernel-devel|^dkms$")
 
 
 def cards(data: Raw) -> tuple[Card, ...]:
@@ -120,7 +124,7 @@ def _holder(device: Mapping[str, Any]) -> str | None:
 
 def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
     """How far the driver has come, with the versions that tell it."""
-    packages = linux_texts.packages(data.command("packages").stdout)
+    packages = installed_packages(data)
     module = linux_texts.kernel_module(data.command("modinfo").stdout)
     loaded, flavor = linux_texts.loaded_driver(data.file("nvidia"))
     loaded = loaded or data.file("module-version").strip() or None
@@ -154,14 +158,24 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
     )
 
 
+def installed_packages(data: Raw) -> dict[str, str]:
+    """The packages of driver and containers, name -> version, by whichever manager the host has."""
+    found: dict[str, str] = linux_texts.packages(data.command("packages").stdout)
+    return {**found, **linux_texts.rpms(data.command("rpms").stdout)}
+
+
 def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
 
 
 def _held(data: Raw) -> set[str]:
-    """What dpkg says of each package, and apt-mark of all: on a busy host one of them may give no answer."""
+    """What dpkg says of each package, and apt-mark of all: on a busy host one of them may give no answer.
+
+    With dnf, those that its versionlock is about.
+    """
     told = linux_texts.held(data.command("packages").stdout)
-    return {*told, *linux_texts.names(data.command("holds").stdout)}
+    locked = (name for name in _list(data.get("locked")) if isinstance(name, str))
+    return {*told, *linux_texts.names(data.command("holds").stdout), *locked}
 
 
 def _installed(packages: Mapping[str, str]) -> str | None:

@@ -71,6 +71,9 @@ def _sources(files: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, text in _named(files, "/etc/apt/sources.list.d", ".sources"):
         found = re.search(r"^URIs:(.*)$", text, re.MULTILINE)
         yield name, tuple(found.group(1).split()) if found else ()
+    for name, text in _named(files, "/etc/yum.repos.d", ".repo"):
+        found = re.search(r"^baseurl=(.*)$", text, re.MULTILINE)
+        yield name, tuple(found.group(1).split()) if found else ()
 
 
 def _pins(files: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from boxwright.spec.host_file import HostFile, Setting, comment
 #: Other choices that are named in the file.
 OTHERS = 3
 BRANCH = "nvidia_driver_branch"
+DOCKER = "container_runtime_source"
 
 
 def cards_of(facts: HostFacts, catalog: Catalog) -> dict[str, object]:
@@ -46,6 +47,11 @@ def driver_branch(facts: HostFacts, catalog: Catalog) -> str:
     return branch if not branch.isdigit() or int(branch) >= needed else str(needed)
 
 
+def system_of(facts: HostFacts) -> dict[str, object]:
+    """What the box's distribution makes necessary to declare."""
+    return {DOCKER: "vendor"} if facts.os.manager == "dnf" else {}
+
+
 def _needed_branch(image: str, facts: HostFacts, catalog: Catalog) -> int:
     """The least branch for an image and the box's cards."""
     cuda = catalog.images.identify(image).cuda
@@ -71,7 +77,12 @@ def host_file(
     cards = of_host(facts, catalog)
     return HostFile(
         head=comment("head", name=name, cards=cards_text(cards), system=facts.os.name or facts.os.id),
-        box=(*_cards(facts, catalog, cards), *_driver(facts, catalog, best, inherited), *_limits(cards)),
+        box=(
+            *_cards(facts, catalog, cards),
+            *_driver(facts, catalog, best, inherited),
+            *_system(facts, inherited),
+            *_limits(cards),
+        ),
         deployment=tuple(_deployment(name, best, found, catalog, len(cards))),
         notes=tuple(_others(found)),
         schema=schema,
@@ -107,6 +118,12 @@ def _driver(
         yield Setting(BRANCH, branch, comment(key, **words))
     if driver.nouveau and "nvidia_driver_reboot" not in inherited:
         yield Setting("nvidia_driver_reboot", True, comment("driver_reboot"), offered=True)
+
+
+def _system(facts: HostFacts, inherited: Mapping[str, object]) -> Iterator[Setting]:
+    for name, value in system_of(facts).items():
+        if name not in inherited:
+            yield Setting(name, value, comment(name, system=facts.os.name or facts.os.id))
 
 
 def _limits(cards: tuple[PlannedCard, ...]) -> Iterator[Setting]:

@@ -9,7 +9,7 @@ from typing import Any
 from boxwright.facts.model import HostFacts
 from boxwright.planner import figures, visits
 from boxwright.planner.case import Case
-from boxwright.planner.changes import Change
+from boxwright.planner.changes import Change, runtime
 from boxwright.planner.finding import Finding
 from boxwright.planner.model_source import ModelSource, quantized_directory, store_directory
 from boxwright.spec.box import Box
@@ -71,6 +71,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "bind": declared.bind,
         "open_paths": list(declared.open_paths),
         "outgoing": declared.outgoing,
+        "selinux": runtime.confines(case.host),
         "gpus": list(case.indices),
         "devices": [card.card.uuid for card in case.cards if card.card.uuid],
         "api_key_file": f"{config.config_dir}/engines/{declared.name}/api-key",

@@ -4,6 +4,7 @@ import shlex
 import subprocess
 
 import pytest
+from ansible.module_utils import engine_parse
 from ansible.module_utils.engine_unit import docker_run, refusals, unit_text
 
 RELEASE = "0123456789ab"
@@ -113,6 +114,17 @@ def test_cards(access, devices, option, values):
 )
 def test_only_the_declared_address_is_published(bind, published):
     assert after(argv(bind=bind), "--publish") == [published]
+
+
+@pytest.mark.parametrize("access", ["cdi", "gpus", "none"])
+def test_where_docker_confines_by_selinux_the_engine_is_let_out(access):
+    """Its cards and its model have no label that a confined container may use."""
+    assert after(argv(access=access, selinux=True), "--security-opt") == [
+        "no-new-privileges",
+        "label=disable",
+    ]
+    words = engine_parse.command({**STATE, "access": access, "selinux": True}, "pass")
+    assert after(words, "--security-opt") == ["no-new-privileges", "label=disable"]
 
 
 def test_environment():

@@ -213,3 +213,23 @@ def test_a_library_of_several_architectures(monkeypatch):
     lines = "libcuda1\t580.1-1\thi \nlibcuda1\t570.9-1\tii \n"
     monkeypatch.setattr(role_receipts, "run", lambda *_, **__: Result(0, lines, ""))
     assert role_receipts.installed() == {"libcuda1": "580.1-1 held 570.9-1"}
+
+
+def test_packages_by_rpm_with_those_that_versionlock_holds(monkeypatch, tmp_path):
+    """Also where Debian's dpkg was installed on such a host, whose own database is empty."""
+    (tmp_path / "etc/dnf/plugins").mkdir(parents=True)
+    (tmp_path / "etc/dnf/plugins/versionlock.list").write_text("nvidia-driver-cuda-3:580.105.08-1.el9.*\n")
+    text = (
+        "nvidia-driver-cuda\t3:580.105.08-1.el9\ndkms\t0:3.2.1-1.el9\n"
+        "kernel-devel\t0:5.14.0-570.1.el9\nkernel-devel\t0:5.14.0-503.1.el9\n"
+    )
+    lock = role_receipts.VersionLock
+    monkeypatch.setattr(role_receipts.package_manager, "name", lambda: "dnf")
+    monkeypatch.setattr(role_receipts, "VersionLock", lambda root: lock(str(tmp_path)))
+    answers = {"rpm": Result(0, text, ""), "dpkg-query": Result(0, "", "")}
+    monkeypatch.setattr(role_receipts, "run", lambda argv, timeout: answers[argv[0]])
+    assert role_receipts.installed() == {
+        "nvidia-driver-cuda": "3:580.105.08-1.el9 held",
+        "dkms": "0:3.2.1-1.el9",
+        "kernel-devel": "0:5.14.0-503.1.el9 0:5.14.0-570.1.el9",
+    }

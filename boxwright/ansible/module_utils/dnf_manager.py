@@ -174,7 +174,7 @@ class DnfManager:
             raise PackagesError("%s. Nothing was changed." % self.locks.off)
         packages = self.installed()
         enable = self._enable()
-        chosen = choose(due, self.available(one.name for one in due))
+        chosen = self._choose(due)
         arguments = {one.name: chosen[one.name] if one.version else "" for one in due}
         leaving = leaving + self._orphans(enable, arguments, leaving, rules, packages)
         steps: List[Step] = []
@@ -191,6 +191,20 @@ class DnfManager:
             arguments.update(more)
         self._refuse(steps, rules._replace(removable=[*rules.removable, *rules.ours, *leaving]))
         return Plan(steps, script)
+
+    def _choose(self, due: List[Wanted]) -> Dict[str, str]:
+        """The version of each package that is due. Raises PackagesError."""
+        try:
+            chosen: Dict[str, str] = choose(due, self.available(one.name for one in due))
+        except StaleError as error:
+            if "kernel-devel" not in str(error):
+                raise
+            # A release's sources forget its older kernels, and with the next release all of them.
+            raise StaleError(
+                "%s\nThe kernel is older than those of the sources: dnf upgrade kernel, reboot into it, "
+                "then run again." % error
+            ) from None
+        return chosen
 
     def _refuse(self, steps: List[Step], rules: Rules) -> None:
         # A person's lock may allow more than one version: `*nvidia*-3:580.*`.

@@ -41,6 +41,7 @@ def state_of(
         **draft,
         **_guard(deployment, params),
         **({} if deployment.get("outgoing", True) else {"network": NETWORK}),
+        **({"selinux": True} if deployment.get("selinux") else {}),
         **_runtime(deployment),
         "command": [str(word) for word in deployment["command"]],
         "env": {key: str(value) for key, value in (deployment.get("env") or {}).items()},

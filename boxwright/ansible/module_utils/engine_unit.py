@@ -198,13 +198,18 @@ def _guard_mount(state: Dict[str, Any], release: str) -> List[List[str]]:
 
 
 def devices(state: Dict[str, Any]) -> List[str]:
-    """How the container gets its cards."""
+    """How the container gets its cards, and what it takes to use them and the mounts."""
+    # Where Docker confines containers by SELinux, neither the cards' nodes nor the model's files have a label
+    # that it lets them use; NVIDIA's way with CDI is to leave such a container out.
+    words = ["--security-opt", "label=disable"] if state.get("selinux") else []
     if state["access"] == "none":
-        return []
+        return words
     if state["access"] == "cdi":
-        return [word for device in state["devices"] for word in ("--device", "nvidia.com/gpu=" + device)]
+        return words + [
+            word for device in state["devices"] for word in ("--device", "nvidia.com/gpu=" + device)
+        ]
     # One CSV field with commas inside, hence the quotes (docker run --gpus).
-    return ["--gpus", '"device=%s"' % ",".join(state["devices"])]
+    return [*words, "--gpus", '"device=%s"' % ",".join(state["devices"])]
 
 
 def _address(bind: str) -> str:

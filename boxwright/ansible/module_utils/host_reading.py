@@ -7,10 +7,9 @@ import glob
 import json
 import os
 import re
-import shutil
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import safetensors_header, weight_names
+from ansible.module_utils import package_manager, safetensors_header, weight_names
 from ansible.module_utils.command import run
 
 NVIDIA_VENDOR = "0x10de"
@@ -21,6 +20,7 @@ LONGEST_TEXT = 4 << 20
 KEPT = (
     "/etc/apt/sources.list.d/boxwright-*.sources",
     "/etc/apt/preferences.d/boxwright-*.pref",
+    "/etc/yum.repos.d/boxwright-*.repo",
     "/var/lib/boxwright/holds/*.json",
     "/etc/modprobe.d/boxwright-nvidia.conf",
     "/etc/modules-load.d/boxwright-nvidia.conf",
@@ -65,10 +65,10 @@ def unowned(paths: List[str]) -> List[str]:
     """Those files that no package brought, as the host's package manager says."""
     if not paths:
         return []
-    if shutil.which("dpkg-query"):
+    if package_manager.name() == "apt":
         told = run(["dpkg-query", "-S", *paths], timeout=30)
         owned = {line.rpartition(": ")[2].strip() for line in told.stdout.splitlines()}
-    elif shutil.which("rpm"):
+    elif package_manager.name() == "dnf":
         told = run(["rpm", "-qf", *paths], timeout=30)
         strange = re.findall(r"^file (.+) is not owned by any package$", told.stdout, re.MULTILINE)
         owned = {path for path in paths if path not in strange}

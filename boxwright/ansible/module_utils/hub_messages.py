@@ -90,7 +90,8 @@ MESSAGES = {
     ),
     "tls": (
         "the certificate of %(host)s is not trusted on this host. Install its CA there "
-        "(/usr/local/share/ca-certificates, then update-ca-certificates), or correct box_hub.endpoint"
+        "(/usr/local/share/ca-certificates, then update-ca-certificates; with dnf "
+        "/etc/pki/ca-trust/source/anchors, then update-ca-trust), or correct box_hub.endpoint"
     ),
     "no-tls": (
         "%(host)s does not speak TLS as https:// needs it. Check the scheme and the port in box_hub.endpoint"

@@ -6,7 +6,7 @@ import os
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-from ansible.module_utils import linux_texts
+from ansible.module_utils import linux_texts, package_manager
 from ansible.module_utils.command import Result, read, run
 
 #: Modules of the driver that hold one another, in the order in which they can be taken out.
@@ -75,11 +75,30 @@ def newest_kernel(names: List[str], running: str) -> str:
 
 
 def next_kernel(root: str = "") -> str:
-    """The release of the kernel that the host boots next, as far as /boot tells it."""
+    """The release of the kernel that the host boots next: as grubby says, else the newest of /boot."""
     boot = "%s/boot" % root
     names = os.listdir(boot) if os.path.isdir(boot) else []
-    kernels = [name[len("vmlinuz-") :] for name in names if name.startswith("vmlinuz-")]
-    return newest_kernel(kernels, os.uname().release)
+    # Red Hat's family has a rescue image beside them, named after the machine.
+    kernels = [
+        name[len("vmlinuz-") :]
+        for name in names
+        if name.startswith("vmlinuz-") and not name.startswith("vmlinuz-0-rescue-")
+    ]
+    told = default_kernel(run(["grubby", "--default-kernel"], timeout=15).stdout)
+    return told if told in kernels else newest_kernel(kernels, os.uname().release)
+
+
+def default_kernel(text: str) -> Optional[str]:
+    """The release that `grubby --default-kernel` names, as `/boot/vmlinuz-5.14.0-570.12.1.el9_6.x86_64`."""
+    found = re.fullmatch(r"(?:/\S*)?/vmlinuz-(\S+)", text.strip())
+    return found.group(1) if found else None
+
+
+def headers_of(kernel: str, root: str = "") -> str:
+    """The package of a kernel's headers, as the host's distribution names it."""
+    if package_manager.name(root) == "dnf":
+        return "kernel-devel-%s" % kernel
+    return "linux-headers-%s" % kernel
 
 
 def on_disk(kernel: str) -> bool:

@@ -10,17 +10,40 @@ import re
 import shutil
 import sys
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from urllib.parse import urlsplit
 
-from ansible.module_utils import apt, store_room
+from ansible.module_utils import apt, dnf, package_manager, store_room
 from ansible.module_utils.command import Result, read, run, write
+from ansible.module_utils.package_locks import LockTimeout, wait_for_locks
 
 STAMP = ".boxwright-environment.json"
+#: Prefix of the paths of os-release and of further Pythons; tests point it at a directory of theirs.
+ROOT = ""
+#: The oldest Python that the tools' releases are made for.
+LEAST = (3, 10)
+#: Pythons beside the distribution's own (RHEL 9's is 3.9), the better ones first; the first can be installed.
+#: https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9/html/installing_and_using_dynamic_programming_languages
+OTHERS = ((3, 12), (3, 11), (3, 13), (3, 14))
 
 
 class EnvironmentFailed(Exception):
     """The environment cannot be made; the text says why and what to do."""
+
+
+class Python(NamedTuple):
+    """An interpreter that environments are made with."""
+
+    path: str
+    version: Tuple[int, ...]
+
+
+def interpreter() -> Optional[Python]:
+    """The host's own Python where it is new enough, else another that is there; None without any."""
+    if sys.version_info[:2] >= LEAST:
+        return Python(sys.executable, tuple(sys.version_info[:2]))
+    places = (Python("%s/usr/bin/python%d.%d" % (ROOT, *version), version) for version in OTHERS)
+    return next((one for one in places if os.access(one.path, os.X_OK)), None)
 
 
 class Step(NamedTuple):
@@ -52,7 +75,8 @@ class Wanted(NamedTuple):
 
     def digest(self) -> str:
         """What the environment depends on, as one hash: packages and interpreter, not their origin."""
-        parts = [self.steps, self.constraints, os.path.realpath(sys.executable), sys.version_info[:2]]
+        with_python = interpreter() or Python("", ())
+        parts = [self.steps, self.constraints, os.path.realpath(with_python.path), with_python.version]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -89,14 +113,13 @@ def _make(wanted: Wanted, name: str, stage: Callable[[str], None]) -> Dict[str, 
     if short:
         raise EnvironmentFailed(short)
     stage("making the %s environment" % name)
-    _have_venv(wanted.proxy, stage)
+    python = _have_venv(wanted.proxy, stage).path
     # Without its stamp it counts as unfinished, so an interruption from here on leads to a new start.
     shutil.rmtree(wanted.path, ignore_errors=True)
-    done = run([sys.executable, "-m", "venv", wanted.path], timeout=300)
+    done = run([python, "-m", "venv", wanted.path], timeout=300)
     if done.rc != 0:
         raise EnvironmentFailed(
-            "%s cannot make a virtual environment in %s: %s"
-            % (sys.executable, wanted.path, last_lines(done.text))
+            "%s cannot make a virtual environment in %s: %s" % (python, wanted.path, last_lines(done.text))
         )
     for step in wanted.steps:
         stage("installing %s" % ", ".join(step.requirements[:3]))
@@ -107,13 +130,21 @@ def _make(wanted: Wanted, name: str, stage: Callable[[str], None]) -> Dict[str, 
     return packages
 
 
-def _have_venv(proxy: str, stage: Callable[[str], None]) -> None:
-    if run([sys.executable, "-c", "import venv, ensurepip"], timeout=60).rc == 0:
-        return
-    if not shutil.which("apt-get"):
+def _have_venv(proxy: str, stage: Callable[[str], None]) -> Python:
+    """A Python that environments can be made with, installed where need be. Raises EnvironmentFailed."""
+    found = interpreter()
+    if found is None and package_manager.name(ROOT) == "dnf":
+        found = _install_python(proxy, stage)
+    if found is None:
         raise EnvironmentFailed(
-            "%s has no venv module; install the distribution's package for it, then run again"
-            % sys.executable
+            "%s is Python %d.%d, and the tools need %d.%d or newer; install one as /usr/bin/python%d.%d, "
+            "then run again" % (sys.executable, *sys.version_info[:2], *LEAST, *OTHERS[0])
+        )
+    if run([found.path, "-c", "import venv, ensurepip"], timeout=60).rc == 0:
+        return found
+    if found.path != sys.executable or not shutil.which("apt-get"):
+        raise EnvironmentFailed(
+            "%s has no venv module; install the distribution's package for it, then run again" % found.path
         )
     stage("installing python3-venv")
     # The versioned name as well: the host's python3 may not be the one that python3-venv is for.
@@ -122,8 +153,26 @@ def _have_venv(proxy: str, stage: Callable[[str], None]) -> None:
     for words in (["install", package], ["update"], ["install", package]):
         done = run(argv + words, timeout=900, env=apt.environment(proxy or None))
         if done.rc == 0 and words[0] == "install":
-            return
+            return found
     raise EnvironmentFailed("%s cannot be installed: %s" % (package, apt.reasons(done)))
+
+
+def _install_python(proxy: str, stage: Callable[[str], None]) -> Optional[Python]:
+    """A newer Python beside the distribution's own, as its AppStream has it. Raises EnvironmentFailed."""
+    package = "python%d.%d" % OTHERS[0]
+    stage("installing %s" % package)
+    env = {"http_proxy": proxy, "https_proxy": proxy} if proxy else {}
+    try:
+        wait_for_locks(300, dnf.LOCKS, dnf.holder)
+    except LockTimeout as error:
+        raise EnvironmentFailed("%s cannot be installed now: %s" % (package, error)) from None
+    done = run(["dnf", "-y", "-q", "install", package], timeout=900, env=env)
+    if done.rc != 0:
+        raise EnvironmentFailed(
+            "the host's own Python is %d.%d, the tools need %d.%d or newer, and %s cannot be installed: %s"
+            % (*sys.version_info[:2], *LEAST, package, dnf.reasons(done))
+        )
+    return interpreter()
 
 
 def pip_environment(wanted: Wanted) -> Dict[str, str]:
@@ -194,7 +243,8 @@ def pip_failure(wanted: Wanted, step: Step, done: Result) -> str:
     if re.search(r"CERTIFICATE_VERIFY_FAILED|SSLError|certificate verify failed", text):
         return (
             "%s: the certificate of %s is not trusted here; install its CA on the host "
-            "(/usr/local/share/ca-certificates, update-ca-certificates) and run again" % (what, where)
+            "(/usr/local/share/ca-certificates, update-ca-certificates; with dnf "
+            "/etc/pki/ca-trust/source/anchors, update-ca-trust) and run again" % (what, where)
         )
     if re.search(r"Name or service not known|Temporary failure in name resolution|Failed to resolve", text):
         return "%s: the name of %s does not resolve; see the host's DNS, box_pip_index_url, box_proxy" % (
@@ -211,9 +261,10 @@ def pip_failure(wanted: Wanted, step: Step, done: Result) -> str:
         )
     missing = re.search(r"No matching distribution found for (\S+)", text)
     if missing:
+        version = (interpreter() or Python("", LEAST)).version
         return (
             "%s: %s has no %s for Python %d.%d; declare an index that has it (box_pip_index_url) or other "
-            "versions (the role's …_packages)" % (what, where, missing.group(1), *sys.version_info[:2])
+            "versions (the role's …_packages)" % (what, where, missing.group(1), version[0], version[1])
         )
     return "%s: %s" % (what, last_lines(text))
 

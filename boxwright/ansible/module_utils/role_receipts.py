@@ -17,7 +17,10 @@ import secrets
 import stat
 from typing import Any, Dict, List, Optional
 
+from ansible.module_utils import package_manager
 from ansible.module_utils.command import run
+from ansible.module_utils.packages import Package
+from ansible.module_utils.versionlock import VersionLock
 
 #: Version of a receipt's form; one of another form counts as none.
 FORMAT = 1
@@ -142,6 +145,10 @@ class Observer:
 
 def installed() -> Dict[str, str]:
     """Every installed package -> version, with `held` where the package manager keeps it so."""
+    return _rpms() if package_manager.name() == "dnf" else _debs()
+
+
+def _debs() -> Dict[str, str]:
     form = "${Package}\t${Version}\t${db:Status-Abbrev}\n"
     answer = run(["dpkg-query", "-W", "-f", form], timeout=COMMAND_TIMEOUT)
     found: Dict[str, str] = {}
@@ -156,14 +163,20 @@ def installed() -> Dict[str, str]:
                     words.append("broken")
                 # A library may be there for several architectures.
                 found[name] = " ".join(filter(None, [found.get(name, ""), *words]))
-        return found
-    answer = run(
-        ["rpm", "-qa", "--qf", "%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\n"], timeout=COMMAND_TIMEOUT
-    )
+    return found
+
+
+def _rpms() -> Dict[str, str]:
+    form = "%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\n"
+    answer = run(["rpm", "-qa", "--qf", form], timeout=COMMAND_TIMEOUT)
+    found: Dict[str, str] = {}
     for line in answer.stdout.splitlines() if answer.rc == 0 else ():
         name, _, version = line.partition("\t")
         # A kernel's packages are there several times.
         found[name] = " ".join(sorted(filter(None, [found.get(name, ""), version])))
+    locks = VersionLock("")
+    for name in [] if locks.off else locks.locked({name: Package(name, found[name]) for name in found}):
+        found[name] += " held"
     return found
 
 

@@ -18,6 +18,7 @@ from ansible.module_utils import (
     host_reading,
     kernel_module,
     nvidia_smi,
+    package_facts,
     port_rules,
     registry_access,
     registry_logins,
@@ -91,20 +92,6 @@ COMMAND_TIMEOUT = 15
 #: Seconds for all look-ups together, and for one wait of them.
 LOOKUP_DEADLINE, LOOKUP_TIMEOUT = 45, 10
 
-PACKAGES = (
-    "*nvidia*",
-    "libcuda*",
-    "cuda-*",
-    "docker*",
-    "containerd*",
-    "linux-headers-*",
-    "dkms",
-    "moby-*",
-    "libxnvctrl*",
-    "podman-docker",
-    "runc",
-)
-PACKAGE_LINE = "${Package}\t${Version}\t${db:Status-Abbrev}\n"
 CDI_SPEC = "/etc/cdi/nvidia.yaml"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 COMMANDS = {
@@ -113,8 +100,6 @@ COMMANDS = {
     "modinfo": ["modinfo", "nvidia"],
     "dkms": ["dkms", "status"],
     "mokutil": ["mokutil", "--sb-state"],
-    "packages": ["dpkg-query", "-W", "-f", PACKAGE_LINE, *PACKAGES],
-    "holds": ["apt-mark", "showhold"],
     "sockets": ["ss", "-Hltnp"],
     "addresses": ["ip", "-j", "address", "show", "scope", "global"],
     "routes": ["ip", "-j", "route", "show", "default"],
@@ -134,6 +119,7 @@ FILES = {
     "boot-id": "/proc/sys/kernel/random/boot_id",
     "daemon-json": "/etc/docker/daemon.json",
     "ufw": "/etc/ufw/ufw.conf",
+    "selinux": "/sys/fs/selinux/enforce",
 }
 
 
@@ -259,8 +245,11 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         traces = pool.submit(docker_traces.look, parameters["docker_root"])
         receipts = pool.submit(role_receipts.compared, parameters["config_dir"], parameters["declared"])
         access = pool.submit(port_rules.look, parameters["config_dir"])
+        packages = pool.submit(package_facts.look)
         web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
+        told = packages.result()
         commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
+        commands.update({name: told[name] for name in ("packages", "holds", "rpms") if name in told})
         found = {
             "models": have.result() + web.result()["hub"],
             "images": local.result() + web.result()["registry"],
@@ -305,6 +294,10 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         driver_load=driver_load.identity(),
         boot_commands=boot_commands.found(),
         port_access=access.result(),
+        locked=told.get("locked", []),
+        repositories=[
+            dict(one, **{"from": host_reading.masked(one["from"])}) for one in told.get("repositories", [])
+        ],
         # The last thing: its answer is on the way a moment later, to be compared with the controller's.
         clock={"host": int(time.time())},
     )

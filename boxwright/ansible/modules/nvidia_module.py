@@ -41,6 +41,8 @@ FILES = {
     "/etc/modules-load.d/boxwright-nvidia.conf": HEADER + "nvidia\nnvidia-uvm\n",
 }
 INITRAMFS = "/etc/modprobe.d/boxwright-nvidia.conf"
+#: What makes the initramfs of every kernel anew, by distribution; the first that is there does it.
+REBUILDS = (["update-initramfs", "-u", "-k", "all"], ["dracut", "--force", "--regenerate-all"])
 PENDING = "/var/lib/boxwright/initramfs-pending"
 #: What held the cards before us: {"nouveau": bool, "nvidia": version or null}.
 BEFORE = "/var/lib/boxwright/kernel-module-before.json"
@@ -146,10 +148,13 @@ class KernelModule:
                 ensure(path, text)
         if not os.path.exists(pending):
             return
-        made = self.act("rebuild the initramfs", ["update-initramfs", "-u", "-k", "all"], timeout=600)
-        if made.rc == 127:
-            self.done.pop()  # this host boots without an initramfs of its own (a container, a minimal image)
-        elif made.rc != 0:
+        for argv in REBUILDS:
+            made = self.act("rebuild the initramfs", argv, timeout=900)
+            if made.rc != 127:
+                break
+            # Without any of them, this host boots without an initramfs (a container, a minimal image).
+            self.done.pop()
+        if made.rc not in (0, 127):
             raise ModuleError("the initramfs cannot be rebuilt: %s" % made.text[-600:])
         if not self.check:
             os.unlink(pending)
@@ -162,7 +167,7 @@ class KernelModule:
         if not os.path.isdir("%s/lib/modules/%s/build" % (ROOT, kernel)):
             raise ModuleError(
                 "there are no kernel headers for %s (/lib/modules/%s/build), so the driver cannot be "
-                "built for it: install linux-headers-%s" % (kernel, kernel, kernel)
+                "built for it: install %s" % (kernel, kernel, kernel_module.headers_of(kernel, ROOT))
             )
         argv = ["dkms", "install", "--force", "%s/%s" % (owed.name, owed.version), "-k", kernel]
         made = self.act("build the module for %s" % kernel, argv, timeout=self.params["timeout_s"])

@@ -1,4 +1,4 @@
-"""Texts of a Linux host: os-release, /proc, dpkg, ss, kernel modules."""
+"""Texts of a Linux host: os-release, /proc, dpkg, rpm, ss, kernel modules."""
 
 from __future__ import annotations
 
@@ -49,6 +49,28 @@ def packages(text: str) -> Dict[str, str]:
     return found
 
 
+def rpms(text: str) -> Dict[str, str]:
+    """Lines `name<TAB>epoch:version-release<TAB>architecture` of rpm: name -> its newest version.
+
+    An epoch of nought is left out. Of another architecture than the host's there are libraries only, whose
+    version is that of the host's own.
+    """
+    found: Dict[str, str] = {}
+    for line in text.splitlines():
+        cells = line.split("\t")
+        if len(cells) != 3 or not cells[1]:
+            continue
+        version = cells[1][2:] if cells[1].startswith("0:") else cells[1]
+        there = found.get(cells[0])
+        if there is None or _numbers(version) > _numbers(there):
+            found[cells[0]] = version
+    return found
+
+
+def _numbers(version: str) -> List[int]:
+    return [int(part) for part in re.findall(r"\d{1,18}", version)]
+
+
 def held(text: str) -> List[str]:
     """The names of those lines of dpkg-query whose status says that they are held (its first letter is h)."""
     rows = (line.split("\t") for line in text.splitlines())
@@ -56,7 +78,7 @@ def held(text: str) -> List[str]:
 
 
 def upstream(version: str) -> str:
-    """The upstream part of a Debian version: `580.105.08` of `1:580.105.08-1`."""
+    """The upstream part of a package's version: `580.105.08` of `1:580.105.08-1`, `3:580.105.08-1.el9`."""
     return version.rpartition(":")[2].rpartition("-")[0] or version.rpartition(":")[2]
 
 

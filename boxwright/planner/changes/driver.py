@@ -35,7 +35,8 @@ def changes(host: Host) -> Iterator[Change]:
             yield Change(
                 ROLE, "package source of the vendor", " ".join(host.facts.kept.sources[SOURCE]), None
             )
-        yield from _pin(host)
+        if host.facts.os.manager == "apt":
+            yield from _pin(host)
     yield from version
     if driver.flavor and driver.flavor != declared.flavor:
         yield Change(ROLE, "kernel modules", driver.flavor, declared.flavor, reboot=True)

@@ -22,6 +22,8 @@ TOOLKIT_SOURCE = (
     "https://nvidia.github.io/libnvidia-container/stable/deb",
     "package source of the container toolkit",
 )
+#: NVIDIA has the packages of rpm beside those of deb.
+_DEB, _RPM = re.compile(r"/deb$"), "/rpm"
 DOCKER_SOURCE = (
     "docker",
     "container_runtime_docker_repository_url",
@@ -63,6 +65,8 @@ def changes(host: Host) -> Iterator[Change]:
     ]
     for name, variable, default, subject in sources:
         url = str(settings.get(variable) or default)
+        if name == TOOLKIT_SOURCE[0] and facts.os.manager == "dnf":
+            url = _DEB.sub(_RPM, url.rstrip("/"))
         yield from packages.source(facts, ROLE, name, url, subject)
     yield from _versions(host, vendor=vendor)
     docker = facts.docker
@@ -158,6 +162,12 @@ def declared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(settings.get("container_runtime_live_restore"), bool):
         wanted["live-restore"] = settings["container_runtime_live_restore"]
     return wanted
+
+
+def confines(host: Host) -> bool:
+    """Whether Docker confines containers by SELinux, as it is declared or, without a word of it, as it is."""
+    declared = declared_settings(host.box.settings).get("selinux-enabled")
+    return declared if isinstance(declared, bool) else host.facts.docker.labels
 
 
 def _setting(host: Host, key: str, was: str | None, to: str | None) -> Change:

@@ -10,8 +10,27 @@ from boxwright.planner.rules.registry import Note, host_advice, host_gate, note
 
 #: The lowest branch that the roles install: the first that supports CUDA 12.8.
 LOWEST_BRANCH = 570
-#: Distributions with the releases that the roles were made for.
-SYSTEMS = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04", "26.04")}
+#: Distributions with the releases that the roles were made for; of Red Hat's family without the minor number.
+SYSTEMS = {
+    "debian": ("12", "13"),
+    "ubuntu": ("22.04", "24.04", "26.04"),
+    "rhel": ("9",),
+    "rocky": ("9",),
+    "almalinux": ("9",),
+}
+#: How they call themselves.
+NAMES = {
+    "debian": "Debian",
+    "ubuntu": "Ubuntu",
+    "rhel": "RHEL",
+    "rocky": "Rocky Linux",
+    "almalinux": "AlmaLinux",
+}
+#: How EPEL, which has dkms, comes to a host; RHEL has no package of its release in its own repositories.
+EPEL = {
+    "rhel": "dnf install https://dl.fedoraproject.org/pub/epel/epel-release-latest-9.noarch.rpm",
+    "": "dnf install epel-release",
+}
 
 
 def _flavor(host: Host) -> str:
@@ -163,6 +182,12 @@ def secure_boot(host: Host, cases: Sequence[Case]) -> Note | None:
         return None
     keep = ("nvidia_driver_manage: false (keeps the driver that is there, which was not built on the host)",)
     signed = ("nvidia_driver_source: distribution (its modules are signed)",) if signs else ()
+    if host.facts.os.id == "almalinux":
+        # https://wiki.almalinux.org/documentation/nvidia.html
+        signed = (
+            "nvidia_driver_manage: false, with the modules that AlmaLinux has signed (dnf install "
+            "almalinux-release-nvidia-driver, then nvidia-open-kmod nvidia-driver)",
+        )
     return note(
         "Secure Boot is on, and it refuses kernel modules that are built on the host",
         *signed,
@@ -210,19 +235,61 @@ def driver_of_no_package(host: Host, cases: Sequence[Case]) -> Note | None:
 
 @host_gate("system-not-supported", source="https://docs.nvidia.com/cuda/cuda-installation-guide-linux/")
 def system_not_supported(host: Host, cases: Sequence[Case]) -> Note | None:
-    """The roles install packages of the Debian and Ubuntu releases that NVIDIA's repository serves."""
+    """The roles install packages of the distributions' releases that NVIDIA's repository serves."""
     system = host.facts.os
     if not host.facts.recorded:
         return None
     known = SYSTEMS.get(system.id, ())
-    if system.architecture == "x86_64" and system.version_id in known:
+    release = system.major if system.manager == "dnf" else system.version_id
+    if system.architecture == "x86_64" and release in known:
         return None
-    served = "; ".join(f"{name.capitalize()} {', '.join(versions)}" for name, versions in SYSTEMS.items())
+    served = "; ".join(f"{NAMES[name]} {', '.join(versions)}" for name, versions in SYSTEMS.items())
     return note(
         f"the host runs {system.name or system.id or 'an unknown system'} on {system.architecture}; the "
         f"roles "
         f"are made for {served} on x86_64",
         "install one of these",
+    )
+
+
+@host_gate(
+    "no-driver-of-the-distribution",
+    source="https://docs.rockylinux.org/desktop/display/installing_nvidia_gpu_drivers/",
+)
+def no_driver_of_the_distribution(host: Host, cases: Sequence[Case]) -> Note | None:
+    """Red Hat's family has no NVIDIA driver in its own repositories.
+
+    RPM Fusion's, ELRepo's and AlmaLinux's are further sources, of other names and builds.
+    """
+    declared = host.box.driver
+    if not declared.manage or declared.source != "distribution" or host.facts.os.manager != "dnf":
+        return None
+    return note(
+        f"{host.facts.os.name or host.facts.os.id} has no NVIDIA driver of its own, and the distribution's "
+        "is declared",
+        "nvidia_driver_source: vendor",
+        "nvidia_driver_manage: false (keeps the driver that is there)",
+        at="nvidia_driver_source",
+    )
+
+
+@host_advice("dkms-needs-epel", source="https://docs.nvidia.com/cuda/cuda-installation-guide-linux/")
+def dkms_needs_epel(host: Host, cases: Sequence[Case]) -> Note | None:
+    """NVIDIA's kernel modules for Red Hat's family need dkms, which only EPEL has.
+
+    A repository of one's own may have it by another name: dnf tries the whole installation before anything
+    changes, and says "nothing provides dkms" where none has it.
+    """
+    system, driver = host.facts.os, host.facts.driver
+    if system.manager != "dnf" or not host.box.driver.manage or "dkms" in driver.packages:
+        return None
+    if not host.facts.recorded or any("epel" in name.lower() for name in host.facts.repositories):
+        return None
+    return note(
+        "the driver's kernel modules need dkms, and EPEL, which has it, is not among the host's repositories",
+        f"on the host: sudo {EPEL.get(system.id, EPEL[''])}",
+        "a repository of your own with dkms, by whatever name: the run then finds it there",
+        at="nvidia_driver_manage",
     )
 
 

@@ -130,6 +130,10 @@ def beyond_host(case: Case) -> Note | None:
     )
 
 
+def _opening(host: Host) -> str:
+    return "firewall-cmd --add-port" if "firewalld" in host.facts.firewalls else "ufw allow"
+
+
 @host_advice("firewall-beside-docker", source=UFW)
 def firewall(host: Host, cases: Sequence[Case]) -> Note | None:
     """A firewall of the host (ufw, firewalld) does not cover the ports that Docker publishes.
@@ -149,7 +153,7 @@ def firewall(host: Host, cases: Sequence[Case]) -> Note | None:
         return note(
             f"{names} is on and does not cover published port{plural} {ports}: box_allow_from alone decides "
             "who reaches them",
-            "nothing, where that is meant; `ufw allow` for them is not needed",
+            f"nothing, where that is meant; `{_opening(host)}` for them is not needed",
             at="box_allow_from",
         )
     return note(

@@ -50,7 +50,8 @@ def is_podman(host: Host, cases: Sequence[Case]) -> Note | None:
         return None
     return note(
         "the command docker is Podman on this host, which has no docker.service to bind engines to",
-        "remove the package podman-docker (podman itself may stay), then run again",
+        f"{'dnf' if host.facts.os.manager == 'dnf' else 'apt-get'} remove podman-docker (podman itself may "
+        "stay), then run again",
         at="container_runtime_source",
     )
 
@@ -125,12 +126,30 @@ def of_another_package(host: Host, cases: Sequence[Case]) -> Note | None:
     wanted = PACKAGES.get(source)
     if package is None or wanted is None or package == wanted:
         return None
+    if host.facts.os.manager == "dnf" and source == "distribution":
+        return None  # there is none, which is told of its own
     other = next((name for name, one in PACKAGES.items() if one == package), None)
     return note(
         f"Docker is installed from the package {package}, and container_runtime_source is {source}, which "
         f"means {wanted}",
         *([f"container_runtime_source: {other}"] if other else []),
         f"remove {package} yourself first",
+        at="container_runtime_source",
+    )
+
+
+@host_gate("no-docker-of-the-distribution", source="https://docs.docker.com/engine/install/rhel/")
+def no_docker_of_the_distribution(host: Host, cases: Sequence[Case]) -> Note | None:
+    """Red Hat's family has Podman in Docker's place, and its package `docker` is Podman's.
+
+    Docker's own packages are made for it, and need container-selinux, which comes with them.
+    """
+    system, source = host.facts.os, host.box.settings.get("container_runtime_source")
+    if system.manager != "dnf" or not host.facts.recorded or source == "vendor":
+        return None
+    return note(
+        f"{system.name or system.id} has no Docker of its own, and the distribution's is declared",
+        "container_runtime_source: vendor",
         at="container_runtime_source",
     )
 

@@ -27,12 +27,60 @@ STREAMS = {
 OTHERS = (
     ("dkms", "3.2.1", "1.el9", ()),
     ("python3-dnf-plugin-versionlock", "4.3.0", "21.el9", ()),
-    ("kernel-devel-matched", "5.14.0", "570.12.1.el9_6", ()),
+    *(
+        (
+            "kernel-devel-matched",
+            "5.14.0",
+            release,
+            (f"Requires: kernel-devel = 5.14.0-{release}", f"Requires: kernel-core = 5.14.0-{release}"),
+        )
+        for release in ("503.1.1.el9_5", "570.12.1.el9_6")
+    ),
+    ("kernel-core", "5.14.0", "503.1.1.el9_5", ("Provides: installonlypkg(kernel)",)),
     ("kernel-devel", "5.14.0", "503.1.1.el9_5", ("Provides: installonlypkg(kernel)",)),
     ("kernel-devel", "5.14.0", "570.12.1.el9_6", ("Provides: installonlypkg(kernel)",)),
     ("cuda-toolkit-12-8", "12.8.1", "1", ("Requires: cuda-nvcc-12-8",)),
     ("cuda-nvcc-12-8", "12.8.93", "1", ()),
     ("nvidia-driver-old", "550.54", "1.el9", ("Conflicts: nvidia-driver-cuda",)),
+)
+KERNEL = "5.14.0-570.12.1.el9_6"
+#: Further sources that people add, and what a server has: name, epoch, version, release, tags.
+#: https://github.com/rpmfusion/xorg-x11-drv-nvidia, https://github.com/docker/containerd-packaging,
+#: https://gitlab.com/redhat/centos-stream/rpms/podman and their like say what needs and excludes what.
+BESIDE = (
+    ("xorg-x11-drv-nvidia-cuda", 3, "570.169", "1.el9", ("Requires: nvidia-kmod >= 3:570.169",)),
+    ("akmod-nvidia", 3, "570.169", "1.el9", ("Provides: nvidia-kmod = 3:570.169",)),
+    (f"kmod-nvidia-{KERNEL}.x86_64", 3, "570.169", "1.el9", ("Provides: nvidia-kmod = 3:570.169",)),
+    ("nvidia-x11-drv", None, "570.169", "1.el9_6.elrepo", ("Requires: kmod-nvidia = 570.169",)),
+    ("kmod-nvidia", None, "570.169", "1.el9_6.elrepo", ()),
+    ("container-selinux", 4, "2.235.0", "1.el9", ()),
+    ("runc", 4, "1.2.5", "2.el9", ("Provides: oci-runtime",)),
+    ("crun", None, "1.21", "1.el9", ("Provides: oci-runtime",)),
+    ("podman", 6, "5.4.0", "10.el9_6", ("Requires: oci-runtime",)),
+    (
+        "podman-docker",
+        6,
+        "5.4.0",
+        "10.el9_6",
+        ("Requires: podman", "Conflicts: docker-ce", "Conflicts: docker-ce-cli"),
+    ),
+    (
+        "containerd.io",
+        None,
+        "1.7.28",
+        "1.el9",
+        ("Provides: runc", "Obsoletes: runc", "Conflicts: runc", "Requires: container-selinux"),
+    ),
+    ("docker-ce-cli", 1, "28.5.1", "1.el9", ("Conflicts: docker",)),
+    (
+        "docker-ce",
+        3,
+        "28.5.1",
+        "1.el9",
+        ("Requires: docker-ce-cli", "Requires: containerd.io", "Requires: container-selinux"),
+    ),
+    ("nvidia-container-toolkit", None, "1.18.0", "1", ()),
+    ("kernel-core", None, *KERNEL.split("-"), ("Provides: installonlypkg(kernel)",)),
 )
 
 
@@ -51,6 +99,8 @@ def make(place):
             _package(place, kmod, version, "1.el9", tags, 3)
     for name, version, release, tags in OTHERS:
         _package(place, name, version, release, tags)
+    for name, epoch, version, release, tags in BESIDE:
+        _package(place, name, version, release, tags, epoch)
     (place / "modules.yaml").write_text("".join(map(_stream, STREAMS)) + _DEFAULT)
     subprocess.run(["createrepo_c", "-q", place], check=True)
     subprocess.run(

@@ -1,7 +1,7 @@
 """dnf and rpm for tests: as they once answered, or, to record anew, the real ones over a root of their own.
 
 A new recording: apt-get install dnf dnf-plugins-core rpm createrepo-c (or the same on a Fedora), then as root
-    BOXWRIGHT_RECORD=1 pytest tests/modules/host/test_dnf_packages.py
+    BOXWRIGHT_RECORD=1 pytest tests/modules/host/test_dnf_packages.py tests/modules/host/test_rocky.py
 """
 
 import json

@@ -17,6 +17,8 @@ ASKED = {
     "packages": "_nvidia_driver_packages + _nvidia_driver_toolkit",
     "headers": "_nvidia_driver_headers",
     "replaces": "_nvidia_driver_replaces",
+    "may_remove": "_nvidia_driver_may_remove",
+    "supported": "_nvidia_driver_host in _nvidia_driver_supported",
     "signed": "_nvidia_driver_signed",
     "avoid": "_nvidia_driver_avoid[nvidia_driver_source]",
     "from_vendor": "_nvidia_driver_from_vendor",
@@ -25,6 +27,8 @@ ASKED = {
     "kernel_headers": "[_nvidia_driver_os.kernel] | map('regex_replace', _nvidia_driver_headers_of.from, "
     "_nvidia_driver_headers_of.to) | list",
 }
+HELD = yaml.safe_load((ROLE / "vars/main.yml").read_text())["_nvidia_driver_family"]
+STRANGERS = yaml.safe_load((ROLE / "vars/redhat.yml").read_text())["_nvidia_driver_strangers"]
 VENDOR = "https://developer.download.nvidia.com/compute/cuda/repos"
 HEADLESS = ["nvidia-driver-cuda", "nvidia-kernel-open-dkms", "nvidia-persistenced"]
 
@@ -52,11 +56,18 @@ CASES = {
                 "nvidia-persistenced",
                 "cuda-toolkit-12-8=12.8.*",
             ],
-            "headers": ["kernel-devel-matched"],
+            "headers": ["kernel-devel-matched=5.14.0-570.12.1.el9_6"],
             "kernel_headers": ["kernel-devel=5.14.0-570.12.1.el9_6"],
-            "replaces": ["kmod-nvidia-latest-dkms", "kmod-nvidia-[0-9]*", "kmod-nvidia-open-[0-9]*"],
+            "replaces": [
+                "kmod-nvidia-latest-dkms",
+                "kmod-nvidia-[0-9]*",
+                "kmod-nvidia-open-[0-9]*",
+                *STRANGERS,
+            ],
+            "may_remove": [*HELD, "*-nvidia-*", "glx-*", "libnvoptix1", "libnvrtc*", *STRANGERS],
             "signed": [],
             "avoid": [],
+            "supported": True,
         },
     ),
     "rhel-9.8-proprietary-exact": (
@@ -70,8 +81,19 @@ CASES = {
             "version": "3:570.195.03-*",
             "stream": "nvidia-driver:570-dkms",
             "packages": ["nvidia-driver-cuda", "kmod-nvidia-latest-dkms", "nvidia-persistenced"],
-            "replaces": ["kmod-nvidia-open-dkms", "kmod-nvidia-[0-9]*", "kmod-nvidia-open-[0-9]*"],
+            "replaces": [
+                "kmod-nvidia-open-dkms",
+                "kmod-nvidia-[0-9]*",
+                "kmod-nvidia-open-[0-9]*",
+                *STRANGERS,
+            ],
+            "supported": True,
         },
+    ),
+    "almalinux-9.6": (
+        os_facts("almalinux-9.6", "5.14.0-570.12.1.el9_6.x86_64"),
+        {"nvidia_driver_branch": "595"},
+        {"stream": "nvidia-driver:595-open", "version": "3:595.*", "supported": True},
     ),
     "rhel-10": (
         os_facts("rhel-10.1", "6.12.0-124.8.1.el10_1.aarch64", "aarch64"),
@@ -80,6 +102,7 @@ CASES = {
             "uri": f"{VENDOR}/rhel10/sbsa/",
             "stream": "",
             "kernel_headers": ["kernel-devel=6.12.0-124.8.1.el10_1"],
+            "supported": False,
         },
     ),
     "debian-12": (
@@ -91,6 +114,8 @@ CASES = {
             "packages": HEADLESS,
             "headers": ["linux-headers-amd64"],
             "replaces": ["nvidia-kernel-dkms", "cuda-drivers*"],
+            "may_remove": [*HELD, "*-nvidia-*", "glx-*", "libnvoptix1", "libnvrtc*"],
+            "supported": True,
             "signed": [],
             "avoid": ["o=Debian", "o=Debian Backports"],
             "from_vendor": True,

@@ -80,6 +80,68 @@ def test_a_host_without_initramfs_needs_none(host):
     assert not host.call()["changed"]
 
 
+ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.6"\n'
+WAITING = "5.14.0-570.12.1.el9_6.x86_64"
+
+
+@pytest.fixture
+def rocky(host, root):
+    """The same host with dracut and grubby; a newer kernel is there beside the one that runs."""
+    (root / "etc").mkdir()
+    (root / "etc/os-release").write_text(ROCKY)
+    host.set(initramfs=127, dracut=0, default_kernel=KERNEL)
+    (root / "boot").mkdir()
+    for name in (KERNEL, "0-rescue-ffe3d2c1b0a94857", "999.0.0-1.el9.x86_64"):
+        (root / "boot" / f"vmlinuz-{name}").touch()
+    return host
+
+
+def test_dracut_rebuilds_the_initramfs_where_that_is_what_there_is(rocky, root):
+    assert rocky.call()["changed"]
+    assert rocky.calls("dracut") == [["--force", "--regenerate-all"]]
+    assert not (root / "var/lib/boxwright/initramfs-pending").exists()
+    rocky.call()
+    assert len(rocky.calls("dracut")) == 1
+
+
+def test_an_initramfs_that_dracut_cannot_write_is_told_and_owed(rocky, root):
+    rocky.set(dracut=1)
+    assert "cannot be rebuilt: dracut: FAILED: No space left" in rocky.call()["msg"]
+    assert (root / "var/lib/boxwright/initramfs-pending").exists()
+    rocky.set(dracut=0)
+    assert "rebuild the initramfs" in rocky.call()["done"]
+
+
+def test_the_kernel_that_boots_next_is_the_one_that_grubby_names(rocky):
+    result = rocky.call()
+    assert (result["kernel"], result["next_kernel"]) == (KERNEL, KERNEL)
+    rocky.set(default_kernel="999.0.0-1.el9.x86_64")
+    said = rocky.call()["msg"]
+    assert "no kernel headers for 999.0.0-1.el9.x86_64" in said
+    assert "install kernel-devel-999.0.0-1.el9.x86_64" in said
+
+
+def test_without_grubby_the_newest_kernel_boots_next_and_no_rescue_image(rocky, root):
+    rocky.set(default_kernel=None)
+    (root / "boot/vmlinuz-999.0.0-1.el9.x86_64").unlink()
+    (root / "boot/vmlinuz-0-rescue-ffe3d2c1b0a94857").rename(root / "boot/vmlinuz-0-rescue-9999999999")
+    assert kernel_module.next_kernel(str(root)) == KERNEL
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel"),
+    [
+        (f"/boot/vmlinuz-{WAITING}\n", WAITING),
+        (f"/vmlinuz-{WAITING}\n", WAITING),
+        ("", None),
+        ("/boot/vmlinuz-a b", None),
+        ("grubby: error\n/boot/vmlinuz-x\n", None),
+    ],
+)
+def test_what_grubby_says(text, kernel):
+    assert kernel_module.default_kernel(text) == kernel
+
+
 def test_nouveau_that_nobody_uses_leaves_at_once(host):
     host.load("nouveau", "1")
     assert host.call()["reboot_needed"] == ""

@@ -22,6 +22,8 @@ ASKED = {
     "key": "_container_runtime_docker_base ~ '/gpg'",
     "toolkit": "_container_runtime_toolkit_uri",
     "signed": "_container_runtime_toolkit_signed",
+    "may_remove": "_container_runtime_may_remove",
+    "supported": "_container_runtime_host in _container_runtime_supported",
 }
 #: id, version, architecture -> variables -> what is asked for.
 CASES = {
@@ -31,6 +33,8 @@ CASES = {
             "packages": ["docker.io", "docker-cli", *TOOLKIT_PACKAGES],
             "toolkit": f"{TOOLKIT}/deb/amd64/",
             "signed": ["packages"],
+            "may_remove": [],
+            "supported": True,
         },
     ),
     ("ubuntu", "22.04", "x86_64"): ({}, {"packages": ["docker.io", *TOOLKIT_PACKAGES]}),
@@ -55,8 +59,12 @@ CASES = {
             "key": f"{DOCKER}/rhel/gpg",
             "toolkit": f"{TOOLKIT}/rpm/x86_64",
             "signed": ["metadata"],
+            "may_remove": ["runc"],
+            "supported": True,
         },
     ),
+    ("almalinux", "9.7", "x86_64"): ({"container_runtime_source": "vendor"}, {"supported": True}),
+    ("rocky", "10.0", "x86_64"): ({"container_runtime_source": "vendor"}, {"supported": False}),
     ("rhel", "9.8", "aarch64"): (
         {
             "container_runtime_source": "vendor",

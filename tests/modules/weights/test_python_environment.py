@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 from ansible.module_utils import python_environment
@@ -124,3 +125,65 @@ def test_versions_are_part_of_what_it_is(tmp_path, monkeypatch):
     before = wanted(tmp_path).digest()
     monkeypatch.setattr(sys, "version_info", (3, 99, 0))
     assert wanted(tmp_path).digest() != before
+
+
+#: Red Hat's release 9: its own Python is 3.9, and the tools' releases want 3.10.
+ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.6"\n'
+
+
+@pytest.fixture
+def rocky(tmp_path, monkeypatch):
+    """A host with Python 3.9; dnf(script) says what its dnf does, newer() puts a Python 3.12 there."""
+    root, programs = tmp_path / "root", tmp_path / "bin"
+    for folder in (root / "etc", root / "usr/bin", programs):
+        folder.mkdir(parents=True)
+    (root / "etc/os-release").write_text(ROCKY)
+    monkeypatch.setattr(sys, "version_info", (3, 9, 21))
+    monkeypatch.setattr(python_environment, "ROOT", str(root))
+    monkeypatch.setattr(python_environment.dnf, "LOCKS", ())
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+
+    def dnf(script):
+        (programs / "dnf").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n{script}\n')
+        (programs / "dnf").chmod(0o755)
+
+    def newer(version="3.12"):
+        (root / f"usr/bin/python{version}").symlink_to(sys.executable)
+
+    return SimpleNamespace(dnf=dnf, newer=newer, root=root, asked=tmp_path / "asked")
+
+
+def test_a_newer_python_is_installed_beside_one_that_is_too_old(tmp_path, rocky):
+    rocky.dnf(f"ln -s {sys.executable} {rocky.root}/usr/bin/python3.12")
+    stages = []
+    packages = python_environment.ensure(wanted(tmp_path, steps=[]), stages.append)
+    assert "pip" in packages
+    assert stages == ["making the tool environment", "installing python3.12"]
+    assert rocky.asked.read_text() == "-y -q install python3.12\n"
+    assert python_environment.ensure(wanted(tmp_path, steps=[]), stages.append) == packages
+    assert len(stages) == 2
+
+
+def test_a_newer_python_that_is_there_is_taken(tmp_path, rocky):
+    rocky.newer("3.11")
+    assert python_environment.interpreter().version == (3, 11)
+    before = wanted(tmp_path).digest()
+    rocky.newer("3.12")
+    assert python_environment.interpreter().version == (3, 12)
+    assert wanted(tmp_path).digest() != before
+
+
+def test_a_newer_python_that_cannot_be_had(tmp_path, rocky):
+    rocky.dnf("echo 'Error: Unable to find a match: python3.12' >&2; exit 1")
+    with pytest.raises(EnvironmentFailed, match=r"own Python is 3\.9.*need 3\.10.*Unable to find a match"):
+        python_environment.ensure(wanted(tmp_path), lambda stage: None)
+
+
+def test_without_dnf_a_python_that_is_too_old_is_told(tmp_path, rocky):
+    (rocky.root / "etc/os-release").write_text("ID=debian\nVERSION_ID=11\n")
+    with pytest.raises(EnvironmentFailed, match=r"install one as /usr/bin/python3\.12"):
+        python_environment.ensure(wanted(tmp_path), lambda stage: None)
+
+
+def test_the_own_python_makes_environments_where_it_is_new_enough(tmp_path):
+    assert python_environment.interpreter() == (sys.executable, sys.version_info[:2])

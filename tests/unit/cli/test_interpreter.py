@@ -43,6 +43,8 @@ def test_a_python_that_does_not_run(tmp_path):
         (Found((3, 8)), "is Python 3.8, and 3.9 is the oldest"),
         (Found(installer="dnf"), "dnf install python3"),
         (Found(), "apt-get install python3"),
+        (Found(problem="broken", installer="dnf"), "dnf reinstall python3"),
+        (Found(problem="broken", installer="apt-get"), "apt-get install --reinstall python3-minimal"),
     ],
 )
 def test_told(found, told):

@@ -114,6 +114,24 @@ def test_a_box_is_declared_validated_and_planned(inventory: Path, recorded: Any)
         assert json.loads(planned.out)["gates"] == []
 
 
+ROCKY = (
+    'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.6"\nPRETTY_NAME="Rocky Linux 9.6 (Blue Onyx)"\n'
+)
+
+
+def test_a_rocky_box_is_declared_with_dockers_own_packages(inventory: Path, recorded: Any, init: Any) -> None:
+    facts = recorded(["rtx5090"], None, system=ROCKY)
+    done = init(AT, name="box1", facts_file=facts, inventory=inventory)
+    assert done.status == 0, done.err
+    assert "Rocky Linux 9.6 (Blue Onyx), no driver yet" in done.out
+    assert "advice   dkms-needs-epel" in done.out
+    text = files(inventory)["host_vars/box1.yml"]
+    assert "container_runtime_source: vendor\n" in text
+    assert "# Rocky Linux 9.6 (Blue Onyx) has no Docker of its own" in text
+    declared = yaml.safe_load(text)
+    assert declared["nvidia_driver_branch"] == "580"
+
+
 def test_an_option_in_place_of_an_address(inventory: Path) -> None:
     done = invoke("init", "--host", "-oProxyCommand=touch x", "--inventory", inventory)
     assert (done.status, "is no address of a box" in done.err) == (2, True)

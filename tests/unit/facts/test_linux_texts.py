@@ -37,6 +37,24 @@ def test_only_installed_packages_count():
     assert linux_texts.packages(text) == {"nvidia-driver-cuda": "580.105.08-1", "libcuda1": "580.105.08-1"}
 
 
+def test_rpms_by_their_newest_version():
+    text = (
+        "nvidia-driver-cuda\t3:580.105.08-1.el9\tx86_64\nkernel-devel\t0:5.14.0-503.11.1.el9_5\tx86_64\n"
+        "kernel-devel\t0:5.14.0-570.12.1.el9_6\tx86_64\nkernel-devel\t0:5.14.0-427.1.1.el9\tx86_64\n"
+        "Error: something\n\t\t\n"
+    )
+    assert linux_texts.rpms(text) == {
+        "nvidia-driver-cuda": "3:580.105.08-1.el9",
+        "kernel-devel": "5.14.0-570.12.1.el9_6",
+    }
+    assert linux_texts.upstream("3:580.105.08-1.el9") == "580.105.08"
+
+
+@given(st.text(), st.text())
+def test_rpms_of_any_text(name, version):
+    linux_texts.rpms(f"{name}\t{version}\tx86_64\n{name}\t1\tx86_64\n")
+
+
 def test_the_upstream_part_of_a_version():
     assert linux_texts.upstream("1:580.105.08-1") == "580.105.08"
     assert linux_texts.upstream("580.105.08") == "580.105.08"

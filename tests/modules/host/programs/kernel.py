@@ -1,14 +1,15 @@
 """modprobe, modinfo, dkms, systemctl and nvidia-smi over a world in small.
 
-World: {root, on_disk, flavor, in_use, refuses, dkms, daemon, initramfs, libraries}. Loaded modules are
-directories of root/sys/module. flavor: of the module on the disk. daemon: {load, enabled, active}.
-libraries: their version, if not that of the loaded module.
+World: {root, on_disk, flavor, in_use, refuses, dkms, daemon, initramfs, dracut, default_kernel, libraries}.
+Loaded modules are directories of root/sys/module. flavor: of the module on the disk. daemon: {load, enabled,
+active}. libraries: their version, if not that of the loaded module. dracut: its exit status, 127 where it is
+not there. default_kernel: what grubby names, None where it is not there.
 """
 
 import shutil
 from pathlib import Path
 
-NAMES = ["modprobe", "modinfo", "dkms", "systemctl", "update-initramfs", "nvidia-smi"]
+NAMES = ["modprobe", "modinfo", "dkms", "systemctl", "update-initramfs", "dracut", "grubby", "nvidia-smi"]
 LICENSES = {"open": "Dual MIT/GPL", "proprietary": "NVIDIA"}
 #: /proc/driver/nvidia/version, as the two flavors write it.
 BANNERS = {
@@ -31,6 +32,12 @@ def run(name, words, world):
         return dkms(words, world)
     if name == "update-initramfs":
         return world["initramfs"], "", "no space left\n" if world["initramfs"] else ""
+    if name == "dracut":
+        status = world.get("dracut", 127)
+        return status, "", "dracut: FAILED: No space left on device\n" if status == 1 else ""
+    if name == "grubby":
+        default = world.get("default_kernel")
+        return (0, f"/boot/vmlinuz-{default}\n", "") if default else (127, "", "grubby: not found\n")
     if name == "nvidia-smi":
         return nvidia_smi(world)
     return systemctl(words, world)
