@@ -48,7 +48,7 @@ LOST = "Module result deserialization failed: No start of json char found\n"
         ("Task failed: Incorrect sudo password", "not the one that sudo wants", "ansible_become_password"),
         (LOST + "sudo: 1 incorrect password attempt", "not the one that sudo wants", "--ask-become-pass"),
         (LOST + "sudo: a password is required", "sudo asks for a password", "NOPASSWD"),
-        (LOST + "me is not in the sudoers file.", "may not use sudo", "adduser"),
+        (LOST + "me is not in the sudoers file.", "may not use sudo", "usermod -aG sudo"),
         (LOST + "/bin/sh: 1: sudo: not found", "no sudo on the box", "root@192.0.2.17"),
         (
             "The module interpreter '/usr/bin/python3' was not found.\n"
