@@ -431,6 +431,75 @@ def bench(
 @task(
     iterable=["host", "inventory"],
     help={
+        "host": HOST.replace(" (repeatable)", ""),
+        "inventory": INVENTORY,
+        "deployment": "which one, where a box serves several",
+        "what": "what is varied: drafts,kv,backend,sequences,batched_tokens,clock,power",
+        "objective": "what is to become better: decode, throughput, prefill or tokens_per_joule",
+        "concurrency": "requests at once while it is measured (default: what the objective asks for)",
+        "context": "tokens of the prompts, for --objective prefill",
+        "candidates": "how many settings are tried at most",
+        "minutes": "no candidate begins that would end later",
+        "repeats": "how often each is measured",
+        "output": "tokens of each answer",
+        "fresh": "measure all anew, also what a run before that did not come to its end has measured",
+        "bisect": "find which option of two declarations costs the speed: --good and --bad",
+        "good": "the faster side: a file that declares it, a release, current or declared",
+        "bad": "the slower one (default: what is declared)",
+        "picture": "draw what was tried into this file (.svg)",
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
+)
+@told
+def tune(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    deployment: str | None = None,
+    what: str = "",
+    objective: str = "decode",
+    concurrency: str = "",
+    context: str = "",
+    candidates: str = "",
+    minutes: str = "60",
+    repeats: str = "3",
+    output: str = "128",
+    fresh: bool = False,
+    bisect: bool = False,
+    good: str = "",
+    bad: str = "declared",
+    picture: str = "",
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
+    """Find the better setting of a box by measuring; or, with --bisect, the option that costs the speed."""
+    from boxwright.cli import become, bisecting, tuning
+
+    wanted = tuning.asked(
+        candidates=candidates or ("24" if bisect else "8"),
+        minutes=minutes,
+        objective=objective,
+        concurrency=concurrency,
+        context=context,
+        repeats=repeats,
+        output=output,
+        fresh=fresh,
+        picture=picture,
+        as_json=json,
+    )
+    become.ask(ask_become_pass)
+    if bisect:
+        tuning.refuse_what(what)
+        bisecting.bisect(host, inventory, deployment=deployment, good=good, bad=bad, wanted=wanted)
+    else:
+        tuning.refuse_sides(good, bad)
+        tuning.tune(host, inventory, deployment=deployment, what=what, wanted=wanted)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
         "host": HOST,
         "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
@@ -646,6 +715,7 @@ namespace = Collection(
     schema,
     key,
     rollback,
+    tune,
     models,
     update,
     test,

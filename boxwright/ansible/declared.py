@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from boxwright.catalog import Catalog
+from boxwright.errors import UserError
 from boxwright.planner import drafters
 from boxwright.spec import lock
 from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment
+from boxwright.spec.flat import varied
 from boxwright.spec.validate import judged_box
 
 #: Facts that a run sets itself: no declaration.
@@ -19,6 +21,19 @@ OWN_FACTS = ("box_plan",)
 def box_of(templar: Any, task_vars: Mapping[str, Any]) -> Box:
     """The box that a host's variables declare, templates filled in. Raises SpecErrors."""
     return judged_box(str(task_vars["inventory_hostname"]), values_of(templar, task_vars))
+
+
+def varied_box(templar: Any, task_vars: Mapping[str, Any], changes: Mapping[str, Any]) -> Box:
+    """The same with some options of a deployment changed; changes: {deployment, options}.
+
+    Raises SpecErrors for values that no inventory may have, UserError for options that there are not.
+    """
+    variables = values_of(templar, task_vars)
+    try:
+        values = varied(variables, str(changes["deployment"]), changes.get("options") or {})
+    except (LookupError, ValueError) as error:
+        raise UserError(str(error)) from error
+    return judged_box(str(task_vars["inventory_hostname"]), values)
 
 
 def values_of(templar: Any, task_vars: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from boxwright.cli import bench_report as report
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.deployments import hosts_with
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
@@ -48,7 +49,8 @@ def bench(
         **({"bench_deployment": deployment} if deployment else {}),
     }
     inventory, names, paths = targets(hosts, inventories)
-    drawing = _picture_path(picture, names)
+    names = hosts_with(inventory, names, deployment)
+    drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):
         played = play("bench.yml", names, paths, quiet=as_json, variables=variables)
@@ -56,7 +58,7 @@ def bench(
     found = {name: (read(one["run"]), str(one["path"])) for name, one in runs.items()}
     if drawing:
         for run, _ in found.values():
-            _write(drawing, svg(run))
+            write_picture(drawing, svg(run))
     if as_json:
         show_json(
             {name: {**measured(run), "kept": path, "failure": None} for name, (run, path) in found.items()}
@@ -86,7 +88,8 @@ def runs(
 ) -> None:
     """List the runs that the boxes keep, or show one of them again."""
     inventory, names, paths = targets(hosts, inventories)
-    drawing = _picture_path(picture, names)
+    names = hosts_with(inventory, names, deployment)
+    drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     found, failures = _kept(names, paths, deployment, [show] if show else [])
     if not show:
@@ -101,7 +104,7 @@ def runs(
     picked = {name: _meant(name, one, show)[0] for name, one in found.items()}
     if drawing:
         for run in picked.values():
-            _write(drawing, svg(run))
+            write_picture(drawing, svg(run))
     if as_json:
         show_json({name: {**measured(run), "failure": None} for name, run in picked.items()} | failures)
     else:
@@ -121,6 +124,7 @@ def comparing(
 ) -> None:
     """Compare two runs or releases of each box; what differs is no failure."""
     inventory, names, paths = targets(hosts, inventories)
+    names = hosts_with(inventory, names, deployment)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     found, failures = _kept(names, paths, deployment, list(dict.fromkeys((first, second))))
     told: dict[str, tuple[list[Run], list[Run], list[Difference]]] = {}
@@ -202,7 +206,7 @@ def _meant(name: str, one: Mapping[str, Any], word: str) -> list[Run]:
     return found
 
 
-def _picture_path(picture: str, names: Sequence[str]) -> Path | None:
+def picture_path(picture: str, names: Sequence[str]) -> Path | None:
     """Where the picture goes. Raises UserError where it cannot, before anything is measured."""
     if not picture:
         return None
@@ -219,7 +223,8 @@ def _picture_path(picture: str, names: Sequence[str]) -> Path | None:
     return path
 
 
-def _write(path: Path, text: str) -> None:
+def write_picture(path: Path, text: str) -> None:
+    """Write a picture. Raises UserError where it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

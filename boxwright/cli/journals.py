@@ -10,6 +10,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
+from boxwright.cli.deployments import hosts_with
 from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -45,6 +46,7 @@ def logs(
         "logs_cursors": {},
     }
     inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    names = hosts_with(inventory, names, deployment, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     while True:
         report = play("logs.yml", names, paths, quiet=True, variables=variables)

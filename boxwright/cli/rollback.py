@@ -7,6 +7,7 @@ from typing import Any
 
 from boxwright.cli.ansible_run import HostReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.deployments import hosts_with
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.errors import EXIT_FAILED
@@ -22,6 +23,7 @@ def rollback(
 ) -> None:
     """Have the release before the present one serve again, or the one that `to` names."""
     inventory, names, paths = targets(hosts, inventories)
+    names = hosts_with(inventory, names, deployment)
     wanted = {"rollback_deployment": deployment, "rollback_to": to}
     variables = {name: value for name, value in wanted.items() if value}
     with turn(addresses(names, inventory.variables), say_aside):

@@ -12,6 +12,7 @@ from boxwright.planner.case import Case
 from boxwright.planner.changes import Change, runtime
 from boxwright.planner.finding import Finding
 from boxwright.planner.model_source import ModelSource, quantized_directory, store_directory
+from boxwright.spec import flat
 from boxwright.spec.box import Box
 
 #: Seconds and tokens that a gate's question may take: a model that thinks first needs more of both.
@@ -60,6 +61,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "name": declared.name,
         "engine": declared.engine,
         "image": declared.image,
+        "declared": flat.written(declared),
         "release": case.settings.release,
         "runtime": case.engine.runtime(),
         "weights": weights,

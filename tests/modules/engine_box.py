@@ -7,7 +7,7 @@ from ansible.module_utils import engine_room, engine_switch, engine_watch, syste
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.systemctl import UnitError
 
-from boxwright.ansible.modules import engine_gate, engine_key, engine_rollback
+from boxwright.ansible.modules import engine_gate, engine_key, engine_rollback, engine_trial
 
 sys.path.insert(0, str(Path(__file__).parent))
 from engine_doubles import KEY, Server, unit_state
@@ -115,10 +115,10 @@ class Box:
                 box.removed.append(name)
                 return True
 
-        for module in (engine_gate, engine_key, engine_rollback):
+        for module in (engine_gate, engine_key, engine_rollback, engine_trial):
             monkeypatch.setattr(module, "Docker", Docker)
         monkeypatch.setattr(engine_room, "wait", lambda wants, tell: box.full)
-        for module in (engine_gate, engine_switch):
+        for module in (engine_gate, engine_switch, engine_trial):
             monkeypatch.setattr(module, "Service", Service)
         monkeypatch.setattr(systemctl, "Journal", Journal)
         monkeypatch.setattr(systemctl, "call", lambda *words, **kw: box.calls.append(words))
@@ -153,6 +153,10 @@ class Box:
         }
         Store(str(self.root), name).write(identity, state, plan, f"unit of {identity}\n")
         return plan
+
+    def found_plan(self, identity, name="qwen"):
+        """The plan of a release that lies there."""
+        return Store(str(self.root), name).read(identity).plan
 
     def link(self, link, name="qwen"):
         return Store(str(self.root), name).link(link)

@@ -18,9 +18,9 @@ DEPLOYMENT = {"name": "qwen", "image": "vllm/vllm-openai:v1"}
 def play(tmp_path, monkeypatch):
     """play(result of the module, check=…) -> (arguments that the module got, result of the task)."""
 
-    def call(result, *, check=False):
+    def call(result, *, check=False, **more):
         action = object.__new__(ActionModule)
-        action._task = SimpleNamespace(args={"deployments": [DEPLOYMENT]}, check_mode=check)
+        action._task = SimpleNamespace(args={"deployments": [DEPLOYMENT], **more}, check_mode=check)
         got = {}
 
         def execute(module_name, module_args, task_vars):
@@ -73,6 +73,14 @@ def test_nothing_resolved_nothing_locked(play, tmp_path, result):
 def test_check_mode_locks_nothing(play, tmp_path):
     play(resolved(DIGEST), check=True)
     assert not lock.path_of(tmp_path).exists()
+
+
+def test_a_trial_uses_the_lock_and_locks_nothing(play, tmp_path):
+    play(resolved(DIGEST))
+    got, _ = play(resolved(OTHER), trial=True)
+    assert got["digests"] == {"qwen": DIGEST}
+    assert "trial" not in got
+    assert locked(tmp_path).digest_of(DEPLOYMENT["image"]) == DIGEST
 
 
 def test_a_lock_that_cannot_be_read_is_told(play, tmp_path):

@@ -97,6 +97,26 @@ def box(tmp_path, monkeypatch, run_module):
     server.close()
 
 
+def test_a_release_on_trial_is_measured_while_it_runs_and_no_longer(box, monkeypatch):
+    store = Store(box.root, "qwen")
+    counts = store.read("0123456789ab")
+    store.write("ba9876543210", counts.state, counts.plan, "unit of a trial\n")
+    running = ["ba9876543210"]
+
+    class Service:
+        def __init__(self, name, docker):
+            assert name == "qwen"
+
+        def running_release(self):
+            return running[0]
+
+    monkeypatch.setattr("boxwright.ansible.modules.engine_bench.Service", Service)
+    assert box.bench(release="ba9876543210")["run"]["release"] == "ba9876543210"
+    assert box.bench()["run"]["release"] == "0123456789ab"
+    running[0] = "0123456789ab"
+    assert "release ba9876543210 of qwen does not run any more" in box.bench(release="ba9876543210")["msg"]
+
+
 def test_a_run_is_the_engines_own_figures_with_the_cards_beside(box):
     result = box.bench()
     assert result.get("changed") is False, result

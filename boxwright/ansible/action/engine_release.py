@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from boxwright.errors import UserError
@@ -12,7 +13,10 @@ from boxwright.spec import lock
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
-    """Runs engine_release between reading and updating `boxwright.lock.json`."""
+    """Runs engine_release between reading and updating `boxwright.lock.json`.
+
+    trial (default false): of a release that is not what is declared, nothing is locked.
+    """
 
     _supports_check_mode = True
 
@@ -22,6 +26,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         variables = task_vars or {}
         host, directory = variables["inventory_hostname"], variables.get("inventory_dir")
         arguments = dict(self._task.args)
+        locks = not boolean(arguments.pop("trial", False)) and not self._task.check_mode
         try:
             if directory:
                 path = lock.path_of(directory)
@@ -29,7 +34,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             result: dict[str, Any] = self._execute_module(
                 module_name="engine_release", module_args=arguments, task_vars=task_vars
             )
-            if directory and not self._task.check_mode and not result.get("failed"):
+            if directory and locks and not result.get("failed"):
                 for name, found in result.get("digests", {}).items():
                     lock.update(path, host, name, image=found["image"], image_digest=found["digest"])
         except UserError as error:

@@ -20,6 +20,7 @@ from boxwright.ansible.declared import (
     lock_path,
     locked_revisions,
     plain,
+    varied_box,
 )
 from boxwright.errors import UserError
 from boxwright.planner import Finding, HostPlan
@@ -30,7 +31,8 @@ WIDTH = 100
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
     """Arguments: raw (of host_facts), refuse (default true: fail when gates refuse, and lock what was
-    resolved), full (default false: every role is to be visited).
+    resolved), full (default false: every role is to be visited), changes (options of a deployment that are to
+    be tried: {deployment, options}; nothing is locked then).
     """
 
     _supports_check_mode = True
@@ -44,11 +46,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             raise AnsibleActionFail("plan needs raw, what the module host_facts returned")
         known, path = catalog.load(), lock_path(variables)
         try:
-            box = box_of(self._templar, variables)
+            changes = plain(self._task.args.get("changes") or {})
+            box = (
+                varied_box(self._templar, variables, changes) if changes else box_of(self._templar, variables)
+            )
             models, drafts = locked_revisions(path, box, known)
             made = planner.plan(box, facts.parse(plain(raw), box.host), known, models, drafts)
             made = replace(made, full=self._full(variables))
-            if refuse and path and not made.gates and not self._task.check_mode:
+            if refuse and path and not made.gates and not changes and not self._task.check_mode:
                 _lock(path, made, known)
         except UserError as error:
             raise AnsibleActionFail(str(error)) from error

@@ -26,7 +26,7 @@ DOCUMENTATION = """
 KEPT_RESULTS = (
     "plan", "engine_gate", "engine_rollback", "host_facts", "slurp", "diagnosis", "box_status",
     "engine_journal", "model_listing", "lock_update",
-    "engine_bench", "bench_runs",
+    "engine_bench", "bench_runs", "engine_trial",
 )  # fmt: skip
 #: What Ansible puts in a trace's place when it has none.
 NO_TRACE = "(traceback unavailable)"

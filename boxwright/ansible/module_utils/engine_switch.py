@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils import engine_room, systemctl
 from ansible.module_utils.command import read, write
@@ -47,32 +47,46 @@ class Gate:
     def serve(self) -> Dict[str, Any]:
         """Start what must be started, wait, examine, promote. Raises GateError."""
         before = self.store.link("current")
+        started, answer = self._bring(before)
+        promoted = self._promote()
+        return dict(
+            self._seen(started, answer),
+            previous=before if promoted else self.store.link("previous"),
+            drifted=started and before == self.release.id,
+            changed=started or promoted,
+        )
+
+    def try_out(self) -> Dict[str, Any]:
+        """Start it in the place of what runs and examine it, without promoting it. Raises GateError."""
+        if self.reasons and self.service.install(self.release):
+            systemctl.call("daemon-reload")
+        started, answer = self._bring(self.store.link("current"))
+        return dict(self._seen(started, answer), changed=started)
+
+    def _bring(self, current: Optional[str]) -> Tuple[bool, Answer]:
+        """Start it where it must be, and have it examined. current: the release that counts."""
         if not self.reasons:
             try:
                 # One that runs without having been promoted was left by a run that did not come to its end.
-                answer = self._ask() if before == self.release.id else self._prove()
+                return False, self._ask() if current == self.release.id else self._prove()
             except GateError as error:
                 # What answered once and does not any more is started once more before it is called broken.
                 self.reasons.append(str(error))
-        started = bool(self.reasons)
-        if started:
-            self._start()
-            answer = self._prove()
-        promoted = self._promote()
+        self._start()
+        return True, self._prove()
+
+    def _seen(self, started: bool, answer: Answer) -> Dict[str, Any]:
         return {
             "name": self.name,
             "release": self.release.id,
-            "previous": before if promoted else self.store.link("previous"),
             "started": started,
             "reasons": self.reasons,
-            "drifted": started and before == self.release.id,
             "ready_seconds": self.watch.seconds if started else 0,
             "answer": answer.text,
             "seconds": answer.seconds,
             "usage": answer.usage,
             "exam": self.found,
             "drafts": self.found.get("drafts"),
-            "changed": started or promoted,
         }
 
     def look(self) -> Dict[str, Any]:

@@ -11,7 +11,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_client import Client, ClientError
 from ansible.module_utils.bench_points import Point, PointError, points
 from ansible.module_utils.bench_run import Bench
+from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_probe import endpoint_of
+from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import ChoiceError, Release, Store, chosen
 from ansible.module_utils.engine_unit import container_name
 from ansible.module_utils.progress import Progress
@@ -25,6 +27,7 @@ description:
   - Nothing is changed. Requests of others that arrive meanwhile are told by their tokens.
 options:
   deployment: {type: str, description: "Which one; needed where the host has several."}
+  release: {type: str, description: "Id of the release that must be running; left out, the one that counts."}
   prompts: {type: list, elements: str, required: true, description: "Texts to ask."}
   concurrencies: {type: list, elements: int, default: [], description: "Requests at once; empty: by twos."}
   contexts: {type: list, elements: int, default: [], description: "Tokens of a prompt; empty: by fours."}
@@ -56,7 +59,10 @@ def current(params: Dict[str, Any]) -> Release:
     """The release that is meant and serves. Raises BenchError or ChoiceError."""
     name = chosen(params["root_dir"], params["deployment"])
     store = Store(params["root_dir"], name)
-    release = store.read(store.link("current"))
+    wanted = params["release"]
+    release = store.read(wanted or store.link("current"))
+    if wanted and Service(name, Docker()).running_release() != wanted:
+        raise BenchError("release %s of %s does not run any more" % (wanted, name))
     if release is None:
         raise BenchError("no release of %s serves on the host" % name)
     if release.state["engine"] != "vllm":
@@ -138,6 +144,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "deployment": {"type": "str"},
+            "release": {"type": "str"},
             "prompts": {"type": "list", "elements": "str", "required": True},
             "concurrencies": {"type": "list", "elements": "int", "default": []},
             "contexts": {"type": "list", "elements": "int", "default": []},
@@ -153,7 +160,7 @@ def main() -> None:
     params = module.params
     try:
         run = measured(params, current(params), diagnosis_reading.keys(params["config_dir"]))
-    except (BenchError, ChoiceError) as error:
+    except (BenchError, ChoiceError, DockerError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, run=run, path=bench_store.keep(params["root_dir"], run))
 

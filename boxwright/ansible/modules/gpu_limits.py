@@ -20,9 +20,11 @@ description:
   - Lines of rc.local that set what is declared are taken over; other commands at boot are told.
 options:
   state:
-    description: "absent undoes it; verified only looks, for a moment, also at clocks under load."
+    description:
+      - "absent undoes it; verified only looks, for a moment, also at clocks under load."
+      - "trial sets the cards now, and neither file nor unit: a reload of the unit, or a boot, ends it."
     type: str
-    choices: [present, absent, verified]
+    choices: [present, absent, verified, trial]
     default: present
   persistence: {description: "Keep the driver loaded while no client runs.", type: bool, default: true}
   min_clock_mhz: {description: "Lowest graphics clock in MHz.", type: int, default: 0}
@@ -80,16 +82,41 @@ class Limits:
                 self.done.append("apply to the cards, once the driver is there")
                 return
             raise LimitsError("the cards cannot be asked: %s" % error) from None
-        wrong = card_limits.unknown(self.cards, self.declared)
-        wrong += [text for card in self.cards for text in card_limits.out_of_range(card, self.declared)]
-        if wrong:
-            raise LimitsError("\n".join([*dict.fromkeys(wrong), "Nothing was changed."]))
+        self.refuse_out_of_range()
         new_unit = self.files()
         drifted = card_limits.drift(self.cards, self.declared, self.read_receipts())
         self.done += drifted
         self.unit(new_unit)
         self.see(card_limits.drift(self.read_cards_again(), self.declared, self.read_receipts()))
         self.elsewhere()
+
+    def refuse_out_of_range(self) -> None:
+        """Raise LimitsError for what a card would refuse or not keep; nothing is changed then."""
+        wrong = card_limits.unknown(self.cards, self.declared)
+        wrong += [text for card in self.cards for text in card_limits.out_of_range(card, self.declared)]
+        if wrong:
+            raise LimitsError("\n".join([*dict.fromkeys(wrong), "Nothing was changed."]))
+
+    def trial(self) -> None:
+        """Have the cards at these limits for a while. Raises LimitsError where they do not take them."""
+        try:
+            self.cards = card_limits.read_cards()
+        except card_limits.NoCards as error:
+            raise LimitsError("the cards cannot be asked: %s" % error) from None
+        self.refuse_out_of_range()
+        if self.shown().get("ActiveState") != "active":
+            raise LimitsError("%s is not active, so nothing would bring the cards back" % self.params["unit"])
+        self.done += card_limits.drift(self.cards, self.declared, self.read_receipts())
+        if not self.done or self.check:
+            return
+        settings = json.dumps(card_limits.config(self.cards, self.declared), indent=1, sort_keys=True) + "\n"
+        ensure(self.config, settings, 0o644)
+        argv = ["/usr/bin/python3", "-I", self.script, "apply", self.config, self.receipts]
+        done = run(argv, timeout=240)
+        if done.rc:
+            problems = self.read_receipts().get("problems") or [done.text]
+            raise LimitsError("the cards did not take the limits:\n%s" % "\n".join(problems))
+        self.see(card_limits.drift(self.read_cards_again(), self.declared, self.read_receipts()))
 
     def verified(self) -> None:
         """Look at the cards, also at clocks while they work. Raises LimitsError for a limit not kept."""
@@ -148,9 +175,7 @@ class Limits:
 
     def unit(self, new: bool) -> None:
         """The unit known, enabled and, where anything differs, run. Raises LimitsError."""
-        name = self.params["unit"]
-        shown = run(["systemctl", "show", "-p", "UnitFileState,ActiveState", name]).stdout
-        values = dict(line.partition("=")[::2] for line in shown.splitlines())
+        name, values = self.params["unit"], self.shown()
         if values.get("UnitFileState") != "enabled":
             self.done.append("enable " + name)
         if values.get("ActiveState") != "active":
@@ -166,6 +191,11 @@ class Limits:
             self.systemctl("reload", name)
         else:
             self.systemctl("restart", name)
+
+    def shown(self) -> Dict[str, str]:
+        """The unit as systemd sees it."""
+        done = run(["systemctl", "show", "-p", "UnitFileState,ActiveState", self.params["unit"]])
+        return dict(line.partition("=")[::2] for line in done.stdout.splitlines())
 
     def systemctl(self, *words: str) -> None:
         """Run systemctl. Raises LimitsError with what the cards answered."""
@@ -253,7 +283,11 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent", "verified"], "default": "present"},
+            "state": {
+                "type": "str",
+                "choices": ["present", "absent", "verified", "trial"],
+                "default": "present",
+            },
             "persistence": {"type": "bool", "default": True},
             "min_clock_mhz": {"type": "int", "default": 0},
             "max_clock_mhz": {"type": "int"},
@@ -272,9 +306,7 @@ def main() -> None:
     )
     limits = Limits(module.params, module.check_mode)
     try:
-        {"present": limits.present, "absent": limits.absent, "verified": limits.verified}[
-            module.params["state"]
-        ]()
+        getattr(limits, module.params["state"])()
     except LimitsError as error:
         module.fail_json(msg=str(error), done=limits.done)
     module.exit_json(

@@ -128,6 +128,37 @@ def test_a_limit_that_was_never_ours_is_left(host):
     assert host.state()[0] == ("Enabled", "500.00 W", "0,2100")
 
 
+def test_a_trial_sets_the_cards_and_neither_file_nor_unit_and_a_reload_ends_it(host, root):
+    host.call()
+    before = (root / "etc/tuning.json").read_text()
+    result = host.call(state="trial", config="/run/trial.json", power_limit_w=420, max_clock_mhz=1800)
+    assert result["changed"]
+    assert host.state() == [("Enabled", "420.00 W", "0,1800")] * 2
+    assert (root / "etc/tuning.json").read_text() == before
+    host.call(state="trial", config="/run/trial.json", power_limit_w=None, max_clock_mhz=None)
+    assert host.state() == [("Enabled", "575.00 W", None)] * 2
+    # As the unit's reload does, by which a trial ends: what is declared is drifted from, and mended.
+    assert host.call()["changed"]
+    assert host.state() == [("Enabled", "450.00 W", "0,2100")] * 2
+
+
+def test_no_trial_beyond_what_the_cards_take_or_without_a_way_back(host):
+    result = host.call(state="trial", config="/run/trial.json")
+    assert "tuning.service is not active, so nothing would bring the cards back" in result["msg"]
+    host.call()
+    for arguments in ({"power_limit_w": 300}, {"max_clock_mhz": 9000}):
+        result = host.call(state="trial", config="/run/trial.json", **arguments)
+        assert "Nothing was changed." in result["msg"]
+    assert host.state() == [("Enabled", "450.00 W", "0,2100")] * 2
+
+
+def test_a_trial_of_a_setting_that_cards_do_not_support_is_no_trial(host):
+    host.call(power_limit_w=None)
+    host.set(unsupported=["-pl"])
+    result = host.call(state="trial", config="/run/trial.json", power_limit_w=420, required=True)
+    assert "does not support: power limit" in result["msg"]
+
+
 def test_absent_puts_everything_back(host):
     host.call()
     assert host.call(state="absent")["changed"]

@@ -17,7 +17,13 @@ RESULT = {
     "releases": RELEASES,
     "results": [{"name": "qwen", "release": "aaaaaaaaaaaa", "answer": "It is\nParis."}],
 }
-HOSTS = "all:\n  hosts:\n    box1: {ansible_host: 192.0.2.7}\n"
+HOSTS = """
+all:
+  hosts:
+    box1:
+      ansible_host: 192.0.2.7
+      box_deployments: [{name: qwen, model: qwen3-8b-awq, image: "vllm/vllm-openai:v0.29.0"}]
+"""
 
 
 @pytest.fixture

@@ -1,0 +1,177 @@
+"""Having candidates tried on a box, one after the other; after it the box is as it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from boxwright import facts as host_facts
+from boxwright.bench.run import read
+from boxwright.cli.ansible_run import HostReport, play
+from boxwright.cli.console import say, say_aside, wrapped
+from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.tune_journal import Journal
+from boxwright.errors import UserError
+from boxwright.facts import HostFacts
+from boxwright.spec.flat import LIMITS
+from boxwright.spec.inventory import Inventory
+from boxwright.tuner.trial import FAILED, MEASURED, REFUSED, Candidate, Trial
+
+#: What the host says where not even the release that counts serves.
+NOTHING_SERVES = "NOTHING SERVES"
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a box was before the first trial. releases: id -> its declaration, None where it is not known."""
+
+    facts: HostFacts
+    origin: str
+    releases: Mapping[str, Any]
+
+
+class Trials:
+    """The trials of one deployment on one box, as a context: at its end the box is as it was.
+
+    bench: variables of the measurement. limits: whether the cards' limits are among what is tried.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        deployment: str,
+        inventory: Inventory,
+        paths: Sequence[Path],
+        bench: Mapping[str, Any],
+        *,
+        minutes: int,
+        quiet: bool,
+    ) -> None:
+        self.host, self.deployment, self.bench = host, deployment, dict(bench)
+        self.limits = False
+        #: What became of the way back: None before it, else whether the release that counts serves.
+        self.restored: bool | None = None
+        self._inventory, self._paths, self._quiet = inventory, paths, quiet
+        self._until, self._longest, self._count = time.monotonic() + 60 * minutes, 0.0, 0
+        self._began = False
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._began:
+            self.end(interrupted=kind is not None)
+
+    def begin(self) -> Start:
+        """Record what serves. Raises UserError where the box cannot be asked, or nothing serves there."""
+        report = self._play("tune_begin.yml", quiet=True)
+        found = report.results.get("engine_trial")
+        if not found:
+            failure = dict(report.failure or {})
+            if failure.get("role") == "engine":
+                raise UserError(
+                    str(failure["message"]),
+                    where=self.host,
+                    ways_out=(f"provision it first: ./invoke provision --host {self.host}",),
+                )
+            raise trouble(self.host, report.failure, variables=self._inventory.variables(self.host))
+        self._began = True
+        known = host_facts.parse(report.results["host_facts"][0]["raw"], self.host)
+        return Start(known, str(found[0]["origin"]), dict(found[0]["releases"]))
+
+    def drive(self, asking: Generator[Candidate, Trial | None, None], journal: Journal) -> None:
+        """Try what a search asks for until it ends; what the journal has is not tried again."""
+        try:
+            candidate = next(asking)
+            while True:
+                trial = journal.get(candidate)
+                if trial is None and self._in_time():
+                    trial = self._tried(candidate, journal)
+                candidate = asking.send(trial)
+        except StopIteration:
+            return
+
+    def end(self, *, interrupted: bool = False) -> None:
+        """Have what served before serve again; on Ctrl-C, at once."""
+        if interrupted:
+            say_aside(f"{self.host}: going back to the release that served before")
+        self.restored = False
+        report = self._play("tune_end.yml", quiet=True)
+        found = report.results.get("engine_trial")
+        if found:
+            self.restored = bool(found[0]["serves"])
+            self._began = False
+            if found[0].get("limits"):
+                say_aside(f"{self.host}: the cards are not back at their limits: {found[0]['limits']}")
+            return
+        failure = dict(report.failure or {})
+        minutes = round((self.bench["bench_limit_s"] + 300) / 60)
+        say_aside(
+            str(
+                UserError(
+                    "it could not be told to go back to the release that served before",
+                    where=self.host,
+                    why=str(failure.get("message") or "it was not visited"),
+                    ways_out=(
+                        f"wait: a timer of its own takes it back within {minutes} minutes of a trial",
+                        f"once it is reached again: ./invoke provision --host {self.host}",
+                    ),
+                )
+            )
+        )
+
+    def _in_time(self) -> bool:
+        return not self._count or time.monotonic() + self._longest < self._until
+
+    def _tried(self, candidate: Candidate, journal: Journal) -> Trial:
+        self._count += 1
+        more = f" (once more, {candidate.again})" if candidate.again else ""
+        self._tell(wrapped(f"{self.host}: trying {candidate.label}{more}", hang=2))
+        started = time.monotonic()
+        own = {name: value for name, value in candidate.options.items() if not name.startswith(LIMITS)}
+        limits = {name: value for name, value in candidate.options.items() if name.startswith(LIMITS)}
+        report = self._play(
+            "tune_try.yml",
+            quiet=self._quiet,
+            tune_changes={"deployment": self.deployment, "options": own},
+            tune_limits=self.limits,
+            **limits,
+        )
+        seconds = round(time.monotonic() - started, 1)
+        self._longest = max(self._longest, seconds)
+        trial = Trial(candidate, FAILED, seconds=seconds)
+        results = report.results.get("engine_bench")
+        if results:
+            kept = [results[0]["run"]]
+            trial = replace(trial, status=MEASURED, runs=(read(kept[0]),))
+            journal.put(trial, kept)
+            return trial
+        failure = dict(report.failure or {"message": "the host was not visited"})
+        if failure.get("kind") == "unreachable" or report.failure is None:
+            raise trouble(self.host, report.failure, variables=self._inventory.variables(self.host))
+        why = str(failure["message"])
+        if NOTHING_SERVES in why:
+            raise UserError(why, where=self.host)
+        status = REFUSED if failure.get("kind") == "refused" else FAILED
+        trial = replace(trial, status=status, why=why)
+        journal.put(trial, [])
+        return trial
+
+    def _play(self, playbook: str, *, quiet: bool, **variables: Any) -> HostReport:
+        words = {
+            "tune_deployment": self.deployment,
+            "tune_measure_s": self.bench["bench_limit_s"],
+            **self.bench,
+            **variables,
+        }
+        report = play(playbook, [self.host], self._paths, quiet=quiet, variables=words)
+        return report.hosts.get(self.host, HostReport(self.host))
+
+    def _tell(self, text: str) -> None:
+        (say_aside if self._quiet else say)(text)

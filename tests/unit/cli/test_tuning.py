@@ -1,0 +1,389 @@
+"""The verb tune: a box whose speed is known, every way that a candidate may end, the box as it was."""
+
+import json
+
+import pytest
+
+from boxwright import catalog, planner
+from boxwright.cli import bisecting, trials, tuning
+from boxwright.cli.ansible_run import HostReport, RunReport
+from boxwright.errors import UserError
+from boxwright.spec.problem import SpecErrors
+from boxwright.spec.validate import judged_box
+
+DEPLOYMENT = """
+  - name: qwen
+    model: qwen3.8-27b-int4
+    image: vllm/vllm-openai:v0.29.0
+    context: 32768
+    concurrency: 4
+    kv_cache: fp8
+    max_batched_tokens: 4096
+"""
+BOX = "box_gpus: {model: rtx5090, count: 1}\nbox_deployments:" + DEPLOYMENT
+UNREACHABLE = {"kind": "unreachable", "message": "ssh: connect to host box1 port 22: No route to host"}
+
+
+def kept(number, speed, at_once):
+    """A run as a host keeps it, three repeats of nearly this speed."""
+    repeats = [
+        {
+            "engine": {
+                "median_tpot_ms": 1000 / (speed * share),
+                "output_throughput": at_once * speed * share,
+                "median_ttft_ms": 12.0,
+                "completed": 4,
+                "total_output_tokens": 64,
+            },
+            "counted": {},
+            "cards": [],
+        }
+        for share in (0.995, 1.0, 1.004)
+    ]
+    point = {"concurrency": at_once, "context": None, "requests": 4, "repeats": repeats, "failed": None}
+    return {"id": f"run{number}", "deployment": "qwen", "release": f"r{number}", "points": [point]}
+
+
+class FakeBox:
+    """Answers the playbooks. speed: options -> tokens a second, or a failure of the run."""
+
+    def __init__(self):
+        self.speed = lambda options: 50.0
+        self.calls, self.tried = [], []
+        self.releases = {"aaa111": None}
+        self.begin_failure = self.end_failure = None
+
+    def play(self, playbook, names, paths, *, quiet=False, variables=None):
+        self.calls.append(playbook)
+        report = HostReport("box1", failure={"kind": "failed", "message": "?"})
+        if playbook == "tune_begin.yml":
+            found = {"origin": "aaa111", "releases": self.releases}
+            report = HostReport("box1", results={"host_facts": [{"raw": {}}], "engine_trial": [found]})
+            if self.begin_failure:
+                report = HostReport("box1", results={"host_facts": [{"raw": {}}]}, failure=self.begin_failure)
+        elif playbook == "tune_try.yml":
+            report = self._try(variables)
+        elif self.end_failure:
+            report = HostReport("box1", failure=self.end_failure)
+        else:
+            report = HostReport("box1", results={"engine_trial": [{"serves": True, "removed": []}]})
+        return RunReport(0, 1.0, {"box1": report})
+
+    def _try(self, variables):
+        options = {
+            **variables["tune_changes"]["options"],
+            **{name: value for name, value in variables.items() if name.startswith("gpu_tuning_")},
+        }
+        self.tried.append(options)
+        speed = self.speed(options)
+        if isinstance(speed, BaseException):
+            raise speed
+        if isinstance(speed, dict):
+            return HostReport("box1", failure=speed)
+        (at_once,) = variables["bench_concurrencies"]
+        return HostReport("box1", results={"engine_bench": [{"run": kept(len(self.tried), speed, at_once)}]})
+
+
+@pytest.fixture
+def box(monkeypatch, tmp_path):
+    (tmp_path / "inv" / "host_vars").mkdir(parents=True)
+    (tmp_path / "inv" / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}}}\n")
+    (tmp_path / "inv" / "host_vars" / "box1.yml").write_text(BOX)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    found = FakeBox()
+    found.inventory = [str(tmp_path / "inv")]
+    monkeypatch.setattr(trials, "play", found.play)
+
+    def facts(raw, host):
+        declared = judged_box(host, {"box_gpus": {"model": "rtx5090", "count": 1}})
+        return planner.offline_facts(declared, catalog.load())
+
+    monkeypatch.setattr(trials.host_facts, "parse", facts)
+    return found
+
+
+@pytest.fixture
+def tune(box, capsys):
+    def call(what="kv,batched_tokens", **options):
+        words = {name: options.pop(name) for name in ("deployment",) if name in options}
+        status = 0
+        try:
+            tuning.tune(["box1"], box.inventory, what=what, wanted=tuning.asked(**options), **words)
+        except SystemExit as error:
+            status = error.code
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def bisect(box, capsys):
+    def call(good, bad="declared", **options):
+        status = 0
+        try:
+            bisecting.bisect(
+                ["box1"], box.inventory, good=str(good), bad=str(bad), wanted=tuning.asked(**options)
+            )
+        except SystemExit as error:
+            status = error.code
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+def test_a_planted_better_setting_is_found_with_the_lines_to_declare(box, tune):
+    box.speed = lambda options: 120 if options.get("max_batched_tokens") == 8192 else 50
+    status, out, _ = tune()
+    assert status == 0
+    assert "better: max_batched_tokens: 8192 (+140%, 50 to 120)" in out
+    assert "    max_batched_tokens: 8192\n" in out
+    assert "host_vars/box1.yml:2" in out
+    assert "serving   release aaa111, as before" in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert (box.calls[0], box.calls[-1]) == ("tune_begin.yml", "tune_end.yml")
+    # What was declared is measured first; one kind after the other, upon the best so far.
+    assert box.tried[0] == {}
+    assert {"kv_cache": "auto"} in box.tried
+
+
+def test_for_programs(box, tune):
+    box.speed = lambda options: 120 if options.get("kv_cache") == "auto" else 50
+    status, out, _ = tune(as_json=True)
+    found = json.loads(out)["box1"]
+    assert (status, found["better"], found["declare"]) == (0, True, {"kv_cache": "auto"})
+    assert found["lines"] == ["kv_cache: auto"]
+    assert found["restored"] is True
+    assert found["tried"][0]["taken"] is True
+    assert found["change"]["change"] == pytest.approx(1.4)
+
+
+def test_nothing_better_is_said_so(box, tune):
+    status, out, _ = tune()
+    assert "nothing tried is better than what is declared by more than noise" in out
+    assert status == 0
+
+
+def test_limits_of_the_cards_are_tried_as_the_roles_own_variables(box, tune):
+    box.speed = lambda options: 50
+    tune("power", objective="decode")
+    assert box.tried[1] == {"gpu_tuning_power_limit_w": 400}
+
+
+def test_one_that_the_box_refuses_or_that_fails_is_told_and_the_others_go_on(box, tune):
+    def speed(options):
+        if options.get("kv_cache") == "auto":
+            return {"kind": "failed", "role": "engine", "message": "qwen: release b does not serve: crashed"}
+        if options.get("max_batched_tokens") == 8192:
+            return {"kind": "refused", "message": "box1: refused, nothing was changed\n\n  no-room"}
+        return 90 if options.get("max_batched_tokens") == 2048 else 50
+
+    box.speed = speed
+    status, out, _ = tune()
+    assert status == 0
+    assert "failed    kv_cache: auto: qwen: release b does not serve: crashed" in out
+    assert "refused   max_batched_tokens: 8192: box1: refused, nothing was changed no-room" in out
+    assert "better: max_batched_tokens: 2048" in out
+
+
+def test_ctrl_c_brings_the_box_back_and_the_next_run_carries_on(box, tune):
+    def speed(options):
+        return KeyboardInterrupt() if len(box.tried) == 3 else 50
+
+    box.speed = speed
+    with pytest.raises(KeyboardInterrupt):
+        tune()
+    assert box.calls[-1] == "tune_end.yml"
+    box.speed, before = (lambda options: 50), list(box.tried)
+    _, out, _ = tune()
+    assert "carries on from" in out
+    assert "2 measurements of then hold" in out
+    assert box.tried[3:5] != before[:2]
+    assert {} not in box.tried[3:]
+    # One that came to its end is not carried on.
+    count = len(box.tried)
+    tune()
+    assert box.tried[count] == {}
+
+
+def test_fresh_and_another_declaration_measure_all_anew(box, tune, tmp_path):
+    def speed(options):
+        return KeyboardInterrupt() if len(box.tried) == 2 else 50
+
+    for again in ({"fresh": True}, {}):
+        box.tried.clear()
+        box.speed = speed
+        with pytest.raises(KeyboardInterrupt):
+            tune()
+        box.speed = lambda options: 50
+        if not again:
+            (tmp_path / "inv" / "host_vars" / "box1.yml").write_text(BOX.replace("32768", "16384"))
+        box.tried.clear()
+        _, out, _ = tune(**again)
+        assert "carries on" not in out
+        assert box.tried[0] == {}
+
+
+def test_a_box_that_goes_away_is_told_with_its_own_way_back(box, tune, capsys):
+    box.speed = lambda options: UNREACHABLE if options else 50
+    box.end_failure = UNREACHABLE
+    with pytest.raises(UserError) as error:
+        tune()
+    assert "box1" in str(error.value)
+    said = capsys.readouterr().err
+    assert "could not be told to go back" in said
+    assert "a timer of its own takes it back within 15 minutes" in said
+
+
+def test_where_nothing_serves_any_more_it_stops_at_once(box, tune):
+    text = "qwen: release b does not serve\nNOTHING SERVES qwen NOW: the release before it did not come back"
+    box.speed = lambda options: {"kind": "failed", "role": "engine", "message": text} if options else 50
+    with pytest.raises(UserError, match="NOTHING SERVES qwen NOW"):
+        tune()
+    assert len(box.tried) == 2
+    assert box.calls[-1] == "tune_end.yml"
+
+
+def test_a_way_back_that_failed_is_a_failure(box, tune):
+    box.end_failure = {"kind": "failed", "message": "NOTHING SERVES qwen NOW"}
+    status, out, err = tune()
+    assert status == 1
+    assert "the box could not be brought back as it was" in out
+    assert "NOTHING SERVES qwen NOW" in err
+
+
+def test_a_host_that_was_not_provisioned_says_so(box, tune):
+    box.begin_failure = {"kind": "failed", "role": "engine", "message": "no release of qwen has served yet"}
+    with pytest.raises(UserError) as error:
+        tune()
+    assert "./invoke provision --host box1" in str(error.value)
+    assert box.calls == ["tune_begin.yml"]
+
+
+def test_a_declaration_that_cannot_be_measured_says_why(box, tune):
+    box.speed = lambda options: {"kind": "failed", "role": "engine", "message": "it crashed"}
+    with pytest.raises(UserError, match="what is declared could not be measured") as error:
+        tune()
+    assert error.value.why == "it crashed"
+    assert box.calls[-1] == "tune_end.yml"
+
+
+def test_bounds_of_number_and_time(box, tune):
+    _, out, _ = tune(candidates="1")
+    assert "1 candidates were tried (--candidates)" in out
+    assert len({str(one) for one in box.tried}) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"what": "sequence"}, "cannot be varied"),
+        ({"what": ","}, "cannot be varied"),
+        ({"deployment": "qwem"}, 'no deployment is named "qwem"'),
+        ({"objective": "latency"}, "--objective"),
+        ({"candidates": "0"}, "--candidates 0"),
+        ({"minutes": "x"}, "--minutes x"),
+        ({"concurrency": "-1"}, "--concurrency -1"),
+        ({"context": "4096"}, "--context is the length of the prompts for --objective prefill"),
+        ({"picture": "a.png"}, "the picture is an SVG"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_is_asked(box, tune, options, said):
+    with pytest.raises(UserError) as error:
+        tune(**options)
+    assert said in str(error.value)
+    assert error.value.status == 2
+    assert box.calls == []
+
+
+def test_one_box_at_a_time(box):
+    with pytest.raises(UserError, match="one box at a time"):
+        tuning.tune(["box1", "box2"], box.inventory, wanted=tuning.asked())
+
+
+def test_the_picture_is_written(box, tune, tmp_path):
+    tune(picture=str(tmp_path / "a.svg"))
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+# -- which option costs the speed ---------------------------------------------------------------------------
+
+
+def good_file(tmp_path, **lines):
+    text = DEPLOYMENT + "".join(f"    {name}: {value}\n" for name, value in lines.items())
+    path = tmp_path / "good.yml"
+    path.write_text("box_deployments:" + text)
+    return path
+
+
+def test_a_planted_slow_option_is_named_with_its_cost(box, bisect, tmp_path):
+    (tmp_path / "inv" / "host_vars" / "box1.yml").write_text(
+        BOX
+        + "    extra_args: {enforce-eager: true}\n    env: {NCCL_DEBUG: INFO}\n    prefix_caching: false\n"
+    )
+
+    def speed(options):
+        return 100 if options.get("extra_args.enforce-eager", "left") is None else 25
+
+    box.speed = speed
+    status, out, _ = bisect(good_file(tmp_path))
+    assert status == 0
+    assert "they differ in 3" in out
+    assert "extra_args.enforce-eager: true costs 75%" in out
+    assert "the good side has extra_args.enforce-eager left out" in " ".join(out.split())
+    assert "what else they differ in costs nothing beyond noise" in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert box.calls[-1] == "tune_end.yml"
+
+
+def test_a_release_is_a_side_where_it_says_how_it_was_declared(box, bisect):
+    box.releases = {"aaa111": None, "bbb222": {"model": "qwen3.8-27b-int4", "kv_cache": "fp8",
+                    "image": "vllm/vllm-openai:v0.29.0", "context": 32768, "concurrency": 4}}  # fmt: skip
+    box.speed = lambda options: 100 if options.get("max_batched_tokens", "x") is None else 50
+    _, out, _ = bisect("bbb", as_json=True)
+    found = json.loads(out)["box1"]
+    assert [one["options"] for one in found["culprits"]] == [["max_batched_tokens"]]
+    assert found["differences"] == {"max_batched_tokens": {"good": None, "bad": 4096}}
+    with pytest.raises(UserError, match="aaa111 does not say how it was declared"):
+        bisect("aaa111")
+    with pytest.raises(UserError, match="is no file, and no release of qwen begins so"):
+        bisect("zzz")
+
+
+def test_no_difference_and_sides_that_are_exchanged_are_said(box, bisect, tmp_path):
+    path = good_file(tmp_path, prefix_caching="false")
+    _, out, _ = bisect(path)
+    assert "no difference" in out
+    box.speed = lambda options: 25 if options.get("prefix_caching") is False else 50
+    _, out, _ = bisect(path, fresh=True)
+    assert "the bad side is the faster one" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("box_deployments:" + DEPLOYMENT, "declare the same, so there is nothing to bisect"),
+        ("a: [", "cannot be read"),
+        ("[1, 2]", "does not declare qwen"),
+        ("box_gpus: {model: rtx5090}", "does not declare qwen"),
+        ("model: qwen3.8-27b-int4\nimage: a:b\nconcurency: 3", "concurency"),
+    ],
+)
+def test_sides_that_say_nothing(box, bisect, tmp_path, text, said):
+    path = tmp_path / "side.yml"
+    path.write_text(text)
+    with pytest.raises((UserError, SpecErrors)) as error:
+        bisect(path)
+    assert said in str(error.value)
+    assert box.tried == []
+
+
+def test_sides_need_bisect_and_bisect_needs_a_side(box):
+    with pytest.raises(UserError, match="--good is the faster one"):
+        bisecting.bisect(["box1"], box.inventory, good="", wanted=tuning.asked())
+    with pytest.raises(UserError, match="two sides of --bisect"):
+        tuning.refuse_sides("x", "declared")
+    with pytest.raises(UserError, match="--what is not for --bisect"):
+        tuning.refuse_what("kv")
