@@ -174,8 +174,7 @@ class DnfManager:
             raise PackagesError("%s. Nothing was changed." % self.locks.off)
         packages = self.installed()
         enable = self._enable()
-        chosen = self._choose(due)
-        arguments = {one.name: chosen[one.name] if one.version else "" for one in due}
+        arguments = self._choose(due)
         leaving = leaving + self._orphans(enable, arguments, leaving, rules, packages)
         steps: List[Step] = []
         script: List[str] = []
@@ -193,9 +192,10 @@ class DnfManager:
         return Plan(steps, script)
 
     def _choose(self, due: List[Wanted]) -> Dict[str, str]:
-        """The version of each package that is due. Raises PackagesError."""
+        """The versions to ask for of each package that is due, as of `commands`. Raises PackagesError."""
+        have = self.available(one.name for one in due)
         try:
-            chosen: Dict[str, str] = choose(due, self.available(one.name for one in due))
+            choose(due, have)
         except StaleError as error:
             if "kernel-devel" not in str(error):
                 raise
@@ -204,7 +204,12 @@ class DnfManager:
                 "%s\nThe kernel is older than those of the sources: dnf upgrade kernel, reboot into it, "
                 "then run again." % error
             ) from None
-        return chosen
+        arguments: Dict[str, str] = {}
+        for one in due:
+            # Of some packages several versions are due, as of kernel-devel where a newer kernel waits.
+            versions = [arguments.get(one.name, ""), choose([one], have)[one.name] if one.version else ""]
+            arguments[one.name] = " ".join(filter(None, versions))
+        return arguments
 
     def _refuse(self, steps: List[Step], rules: Rules) -> None:
         # A person's lock may allow more than one version: `*nvidia*-3:580.*`.
@@ -329,12 +334,16 @@ class DnfManager:
 
 
 def commands(enable: List[str], arguments: Dict[str, str], leaving: List[str]) -> List[str]:
-    """A script of dnf's. arguments: version by name, "" for the best that there is."""
+    """A script of dnf's. arguments: versions by name, with spaces between; "" for the best that there is."""
     script = list(enable)
     gone = [name for name in leaving if name not in arguments]
     if gone:
         script.append("remove " + " ".join(gone))
     if arguments:
-        specs = ["%s-%s" % (name, version) if version else name for name, version in arguments.items()]
+        specs = [
+            "%s-%s" % (name, version) if version else name
+            for name, versions in arguments.items()
+            for version in versions.split() or [""]
+        ]
         script.append("install " + " ".join(specs))
     return script

@@ -346,6 +346,21 @@ def test_headers_come_for_the_kernel_that_runs_and_bring_no_other_one(rocky):
     assert not rocky.driver(alongside=["kernel-devel-matched"])["changed"]
 
 
+def test_headers_of_the_kernel_that_runs_and_of_one_that_waits_come_together(rocky):
+    running = KERNEL.removesuffix(".x86_64")
+    rocky.install(f"kernel-core-{running}", f"kernel-core-{dnf_repository.KERNEL}")
+    asked = [
+        f"kernel-devel-matched={dnf_repository.KERNEL}",
+        f"kernel-devel={running}",
+        f"kernel-devel={dnf_repository.KERNEL}",
+    ]
+    result = rocky.driver(alongside=asked)
+    brought = {step for step in result["steps"] if step.startswith("install kernel-devel ")}
+    assert brought == {f"install kernel-devel {running}", f"install kernel-devel {dnf_repository.KERNEL}"}
+    assert len(rocky.transactions) == 1
+    assert not rocky.driver(alongside=asked)["changed"]
+
+
 def test_headers_of_a_kernel_that_the_sources_have_no_more(rocky):
     said = rocky.driver(alongside=["kernel-devel=5.14.0-427.13.1.el9_4"])["msg"]
     assert "kernel-devel has no version 5.14.0-427.13.1.el9_4; there is 5.14.0-570.12.1.el9_6" in said
