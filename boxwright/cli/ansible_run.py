@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from boxwright.cli import become
+from boxwright.cli.tunnel import tunnels
 from boxwright.errors import UserError
 
 #: Variables of Ansible's that name files with secrets.
@@ -111,7 +112,7 @@ def play(
             path = Path(scratch) / "variables.json"
             path.write_text(json.dumps(variables), encoding="utf-8")
             argv += ["--extra-vars", f"@{path}"]
-        with become.handed_over(Path(scratch)) as given:
+        with tunnels(playbook, hosts, inventories), become.handed_over(Path(scratch)) as given:
             done = subprocess.run(
                 argv,
                 cwd=ROOT,

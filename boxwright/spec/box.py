@@ -16,6 +16,9 @@ from boxwright.spec.decode import INVALID, READ, Decoder, plain
 from boxwright.spec.problem import MASK, SpecErrors
 from boxwright.spec.tuning import Tuning
 
+#: What `box_proxy` says where the controller is the proxy, and the address on the host that leads there: the
+#: same in boxwright/ansible/module_utils/way_out.py.
+CONTROLLER, AT_CONTROLLER = "controller", "http://127.0.0.1:3129"
 #: More cards than any one host holds; keeps a mistyped number from becoming a long list.
 _MOST_CARDS = 64
 
@@ -182,6 +185,12 @@ class Deployment:
             return self.bind == "localhost"
 
 
+def _proxy(decode: Decoder, value: object, path: str) -> object:
+    """The proxy's address as the host sees it."""
+    text = decode.value(str, value, path)
+    return AT_CONTROLLER if text == CONTROLLER else text
+
+
 @dataclass(frozen=True)
 class Hub:
     """Where weights come from (Hugging Face protocol). endpoint: URL without a final slash."""
@@ -210,6 +219,7 @@ class Driver:
 class Box:
     """All that is declared of one host.
 
+    proxy: its address on the host, also where the controller is it. no_proxy: what is reached without it.
     gpus: the declared cards, empty when they are left to what the host has. allow_from: networks that reach
     the published ports, empty for all. settings: every variable of a role (`<role>_…`) as declared, for what
     has no attribute here.
@@ -220,7 +230,8 @@ class Box:
     deployments: tuple[Deployment, ...] = ()
     hub: Hub = Hub()
     pip_index_url: str | None = None
-    proxy: str | None = None
+    proxy: str | None = field(default=None, metadata={READ: _proxy})
+    no_proxy: tuple[str, ...] = ()
     allow_from: tuple[str, ...] = field(default=(), metadata={READ: networks.read})
     root_dir: str = "/var/lib/boxwright"
     config_dir: str = "/etc/boxwright"

@@ -77,9 +77,9 @@ def test_a_new_daemon_tries_with_the_units_options(monkeypatch):
 
 def test_a_proxys_files():
     assert variables_text("", []) is None
-    text = variables_text('http://me:p%40ss$"w@proxy:3128', ["localhost", "::1"])
+    text = variables_text('http://me:p%40ss$"w@proxy:3128', [".example.org", "::1"])
     assert 'HTTP_PROXY="http://me:p%40ss\\$\\"w@proxy:3128"\n' in text
-    assert 'NO_PROXY="localhost,::1"\n' in text
+    assert 'NO_PROXY="localhost,127.0.0.1,::1,.example.org"\n' in text
     assert "EnvironmentFile=-/etc/boxwright/docker-proxy.env\n" in drop_in_text(
         "/etc/boxwright/docker-proxy.env"
     )

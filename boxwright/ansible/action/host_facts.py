@@ -37,7 +37,7 @@ def arguments(
         "insecure_registries": _texts(insecure),
         "registries": _registries(box.settings.get("container_runtime_registries")),
         "proxy": box.proxy or "",
-        "no_proxy": _texts(box.settings.get("container_runtime_no_proxy")),
+        "no_proxy": list(box.no_proxy),
     }
 
 

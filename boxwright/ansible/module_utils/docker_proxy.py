@@ -10,7 +10,7 @@ import os
 import re
 from typing import List, NamedTuple, Optional
 
-from ansible.module_utils import systemctl
+from ansible.module_utils import systemctl, way_out
 from ansible.module_utils.command import read, write
 from ansible.module_utils.systemd_unit import specifiers
 
@@ -50,7 +50,7 @@ def variables_text(proxy: Optional[str], no_proxy: List[str]) -> Optional[str]:
     """The file of variables (systemd.exec(5), "EnvironmentFile"); None without a proxy."""
     if not proxy:
         return None
-    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": ",".join(no_proxy)}
+    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": ",".join(way_out.direct(no_proxy))}
     lines = ['%s="%s"' % (name, re.sub(r'(["\\`$])', r"\\\1", text)) for name, text in variables.items()]
     return _MARK + "\n".join(lines) + "\n"
 

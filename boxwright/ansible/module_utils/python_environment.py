@@ -198,7 +198,10 @@ def pip_environment(wanted: Wanted) -> Dict[str, str]:
     if plain:
         settings["PIP_TRUSTED_HOST"] = " ".join(sorted(plain))
     if wanted.proxy:
-        settings["PIP_PROXY"] = wanted.proxy
+        # Not PIP_PROXY, which goes before no_proxy.
+        settings.update(
+            dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), wanted.proxy)
+        )
     return settings
 
 

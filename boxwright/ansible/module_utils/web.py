@@ -72,6 +72,7 @@ class Reader:
         if authorities:
             handlers.append(urllib.request.HTTPSHandler(context=_trusting(authorities)))
         self._direct, straight = tuple(direct), urllib.request.ProxyHandler({})
+        self._proxy = proxy
         self._straight = urllib.request.build_opener(*handlers, straight)
         if proxy:
             handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
@@ -98,11 +99,22 @@ class Reader:
                 return Answer(stream.status, _lower(stream.headers), self._body(stream, limit, url))
         except urllib.error.HTTPError as error:
             with error:
-                raise _refused(error, url) from error
+                raise _refused(error, url, self._through(url)) from error
         except urllib.error.URLError as error:
-            raise _unreachable(error.reason, url) from error
+            raise _unreachable(error.reason, url, self._through(url)) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _unreachable(error, url) from error
+            raise _unreachable(error, url, self._through(url)) from error
+
+    def _through(self, url: str) -> str:
+        """The proxy that a URL is asked through, without its login; "" for none."""
+        try:
+            parts = urllib.parse.urlsplit(url)
+            if _is_direct(url, self._direct) or urllib.request.proxy_bypass(parts.hostname or ""):
+                return ""
+        except ValueError:
+            return ""
+        proxy = self._proxy or urllib.request.getproxies().get(parts.scheme) or ""
+        return _host(proxy if "://" in proxy else "//" + proxy) if proxy else ""
 
     def _body(self, stream: Any, limit: int, url: str) -> bytes:
         parts, size = [], 0
@@ -173,23 +185,48 @@ def _host(url: str) -> str:
         return url
 
 
-def _refused(error: urllib.error.HTTPError, url: str) -> WebError:
+def _refused(error: urllib.error.HTTPError, url: str, through: str) -> WebError:
     kind = {401: "unauthorized", 403: "forbidden", 404: "not-found", 410: "not-found"}.get(error.code)
     headers = _lower(error.headers)
+    if error.code == 407:
+        return WebError(
+            "unreachable", "%s: %s" % (_host(url), _unwelcome(through, "407 %s" % error.reason)), 407
+        )
     if kind is None:
         kind = "unreachable" if error.code >= 500 or error.code == 429 else "invalid"
     text = headers.get("x-error-message") or str(error.reason)
     return WebError(
         kind,
-        "%s answers %d %s" % (_host(url), error.code, text[:200]),
+        "%s answers %d %s%s"
+        % (_host(url), error.code, text[:200], " through the proxy " + through if through else ""),
         error.code,
         headers.get("x-error-code", ""),
         headers,
     )
 
 
-def _unreachable(reason: Any, url: str) -> WebError:
+def _unwelcome(through: str, why: str) -> str:
+    """What a proxy's own refusal is, for a message."""
+    proxy = "the proxy %s" % through if through else "a proxy"
+    if "407" in why:
+        return "%s wants another name and password than it was given (%s)" % (proxy, why)
+    return "%s does not let the host through (%s)" % (proxy, why)
+
+
+def _unreachable(reason: Any, url: str, through: str) -> WebError:
     host = _host(url)
+    if through and str(reason).startswith("Tunnel connection failed"):
+        answer = str(reason).partition(": ")[2].strip()
+        return WebError("unreachable", "%s: %s" % (host, _unwelcome(through, answer)))
+    if through and not isinstance(reason, (ssl.SSLError, ValueError)):
+        told: Any = (
+            "its name does not resolve"
+            if isinstance(reason, socket.gaierror)
+            else "no answer in time"
+            if isinstance(reason, (socket.timeout, TimeoutError))
+            else getattr(reason, "strerror", None) or reason
+        )
+        return WebError("unreachable", "%s: the proxy %s cannot be used: %s" % (host, through, told))
     if isinstance(reason, socket.gaierror):
         return WebError("dns", "%s: the name does not resolve" % host)
     if isinstance(reason, ssl.SSLError):

@@ -10,7 +10,7 @@ import shutil
 import time
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import docker_daemon, docker_unit, shared_file, systemctl
+from ansible.module_utils import docker_daemon, docker_unit, shared_file, systemctl, way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, write
 from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, merge, parse
@@ -82,7 +82,7 @@ class Daemon:
             wanted = overlay(ours(self.version, clean), params["config"])
         self.after, self.new_receipt = merge(self.before, wanted, self.receipt._replace(made=made))
         self.deleted = not self.after and self.text is not None and () in made
-        variables = variables_text(params["proxy"], params["no_proxy"]) if wanted else None
+        variables = variables_text(way_out.address(params["proxy"]), params["no_proxy"]) if wanted else None
         self.proxy = Proxy(variables, os.path.join(os.path.dirname(params["receipt"]), PROXY_FILE))
         self.backup: Optional[str] = None
 

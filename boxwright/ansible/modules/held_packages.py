@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansible.module_utils import way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hold_records import RecordError
 from ansible.module_utils.package_group import Group, versions
@@ -84,6 +85,7 @@ options:
     type: bool
     default: false
   proxy: {description: "Proxy for downloads; otherwise the environment's.", type: str}
+  no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   lock_timeout_s: {description: "Seconds to wait for another package manager.", type: int, default: 300}
   timeout_s: {description: "How long the transaction may take, in seconds.", type: int, default: 3600}
 """
@@ -137,11 +139,13 @@ def main() -> None:
             "purge": {"type": "bool", "default": True},
             "source_pending": {"type": "bool", "default": False},
             "proxy": {"type": "str"},
+            "no_proxy": {"type": "list", "elements": "str", "default": []},
             "lock_timeout_s": {"type": "int", "default": 300},
             "timeout_s": {"type": "int", "default": 3600},
         },
         supports_check_mode=True,
     )
+    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
     try:
         group = Group(module.params, module.check_mode, ROOT)
         before = versions(group)

@@ -23,6 +23,7 @@ from ansible.module_utils import (
     registry_access,
     registry_logins,
     role_receipts,
+    way_out,
 )
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
@@ -66,7 +67,7 @@ options:
       password: {type: str, default: "", description: "Its password."}
       ca: {type: str, default: "", description: "Certificate of its authority, as PEM text."}
   proxy: {type: str, default: "", description: "Proxy for http and https."}
-  no_proxy: {type: list, elements: str, default: [], description: "Registries that are reached without it."}
+  no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   declared:
     type: dict
     default: {}
@@ -331,6 +332,7 @@ def main() -> None:
             "declared": {"type": "dict", "default": {}, "no_log": True},
         },
     )
+    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
     module.exit_json(changed=False, raw=read(module.params))
 
 

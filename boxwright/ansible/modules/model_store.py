@@ -6,7 +6,14 @@ import contextlib
 from typing import Any, Dict, List, NamedTuple
 from urllib.parse import urlsplit
 
-from ansible.module_utils import checkpoint, store_manifest, store_room, weight_files, weight_places
+from ansible.module_utils import (
+    checkpoint,
+    store_manifest,
+    store_room,
+    way_out,
+    weight_files,
+    weight_places,
+)
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.python_environment import EnvironmentFailed, Step, Wanted, ensure
@@ -40,6 +47,7 @@ options:
   client: {description: "Text of the program that asks the hub.", type: str, required: true}
   token: {description: "Token of the hub.", type: str}
   proxy: {description: "URL of a proxy.", type: str}
+  no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   allow_pickle: {description: "Repositories whose pickled weights may be fetched.", type: list, elements: str}
   allow_code: {description: "Repositories that may bring code.", type: list, elements: str}
   deep: {description: "Whether to read and hash every byte again.", type: bool}
@@ -304,6 +312,7 @@ def main() -> None:
             "client": {"type": "str", "required": True},
             "token": {"type": "str", "no_log": True},
             "proxy": {"type": "str", "no_log": False},
+            "no_proxy": {"type": "list", "elements": "str", "default": []},
             "allow_pickle": {"type": "list", "elements": "str", "default": []},
             "allow_code": {"type": "list", "elements": "str", "default": []},
             "deep": {"type": "bool", "default": False},
@@ -319,6 +328,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
     try:
         result = Call(module).run()
     except (StoreError, EnvironmentFailed) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansible.module_utils import way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.file_set import difference, read_bytes
 from ansible.module_utils.package_source import source_of
@@ -52,6 +53,7 @@ options:
     elements: str
     default: []
   proxy: {description: "Proxy for the key and the lists; otherwise the environment's.", type: str}
+  no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   lock_timeout_s: {description: "Seconds to wait for another package manager.", type: int, default: 300}
   timeout_s: {description: "How long fetching the lists may take, in seconds.", type: int, default: 180}
 """
@@ -81,12 +83,14 @@ def main() -> None:
             },
             "preferred": {"type": "list", "elements": "str", "default": []},
             "proxy": {"type": "str"},
+            "no_proxy": {"type": "list", "elements": "str", "default": []},
             "lock_timeout_s": {"type": "int", "default": 300},
             "timeout_s": {"type": "int", "default": 180},
         },
         required_if=[("state", "present", ("uris", "key_url"))],
         supports_check_mode=True,
     )
+    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
     reread, waited_for = False, None
     try:
         source = source_of(module.params, ROOT)

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Dict
 
-from ansible.module_utils import store_room
+from ansible.module_utils import store_room, way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.python_environment import EnvironmentFailed, Step, Wanted, ensure
@@ -43,6 +43,7 @@ options:
   block_tokens: {description: "Tokens of a block.", type: int, default: 512}
   device: {description: "Where to work.", type: str, choices: [auto, cuda, cpu], default: auto}
   proxy: {description: "URL of a proxy, for the packages.", type: str}
+  no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   reserve: {description: "Bytes that stay free on the filesystem.", type: int, default: 2000000000}
   timeout_s: {description: "How long one model may take, in seconds.", type: int, default: 86400}
   lock_timeout_s:
@@ -160,6 +161,7 @@ def main() -> None:
             "block_tokens": {"type": "int", "default": 512},
             "device": {"type": "str", "choices": ["auto", "cuda", "cpu"], "default": "auto"},
             "proxy": {"type": "str"},
+            "no_proxy": {"type": "list", "elements": "str", "default": []},
             "reserve": {"type": "int", "default": 2_000_000_000},
             "timeout_s": {"type": "int", "default": 86400},
             "lock_timeout_s": {"type": "int", "default": 86400},
@@ -167,6 +169,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
     try:
         result = Call(module).run()
     except (QuantizeError, EnvironmentFailed) as error:

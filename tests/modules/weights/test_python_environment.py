@@ -80,7 +80,8 @@ def test_settings_of_pip(tmp_path):
     assert settings["PIP_INDEX_URL"] == "http://user:secret@depot.example:8080/simple/"
     assert settings["PIP_EXTRA_INDEX_URL"] == "https://wheels.example/cu129"
     assert settings["PIP_TRUSTED_HOST"] == "depot.example:8080"
-    assert settings["PIP_PROXY"] == "http://proxy:3128"
+    assert settings["https_proxy"] == "http://proxy:3128"
+    assert "PIP_PROXY" not in settings, "it would go before no_proxy"
     assert "PIP_INDEX_URL" not in python_environment.pip_environment(wanted(tmp_path))
 
 

@@ -1,0 +1,51 @@
+"""How this host reaches what it fetches: through which proxy, what without one, trusting whom."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Optional, Sequence
+
+#: What is declared where the controller itself is the proxy, for as long as its run lasts; and where it then
+#: stands on the host, at the end of a tunnel (boxwright/cli/tunnel.py). The same in boxwright/spec/box.py.
+CONTROLLER, AT_CONTROLLER = "controller", "http://127.0.0.1:3129"
+#: Never reached through a proxy.
+LOOPBACK = ["localhost", "127.0.0.1", "::1"]
+#: The system's bundle of authorities, where distributions keep it.
+BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+#: What leads programs with a bundle of their own (pip, the hub's client) to another one.
+BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
+
+
+def address(declared: Optional[str]) -> str:
+    """The proxy's address for what is declared; "" for none."""
+    return AT_CONTROLLER if declared == CONTROLLER else declared or ""
+
+
+def direct(no_proxy: Sequence[str]) -> List[str]:
+    """What is reached without the proxy: this host, and what is declared."""
+    return list(dict.fromkeys([*LOOPBACK, *no_proxy]))
+
+
+def variables(proxy: str, no_proxy: Sequence[str]) -> Dict[str, str]:
+    """The environment's variables for a proxy's address, in both spellings; none without one."""
+    if not proxy:
+        return {}
+    lower = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": ",".join(direct(no_proxy))}
+    return dict(lower, **{name.upper(): text for name, text in lower.items()})
+
+
+def bundle() -> Dict[str, str]:
+    """Variables that let every program trust whom the system trusts; what somebody has set stays."""
+    path = next((path for path in BUNDLES if os.path.exists(path)), None)
+    return {name: path for name in BUNDLE_VARIABLES if path and name not in os.environ}
+
+
+def take(declared: Optional[str], no_proxy: Sequence[str]) -> str:
+    """Go this way, with all that this process starts: its environment says so. The proxy's address.
+
+    Without a declared proxy the environment's own stays.
+    """
+    proxy = address(declared)
+    os.environ.update(variables(proxy, no_proxy))
+    os.environ.update(bundle())
+    return proxy
