@@ -101,6 +101,7 @@ class Kept:
     sources: package source -> its addresses. pins: group of packages -> the version that apt shall prefer.
     groups: by name. limits: by the card's UUID. daemon_keys: dotted settings of Docker's that we put there.
     docker_proxy: of Docker's unit, credentials masked. registries: those that we log in to or trust.
+    authorities: fingerprints of those that we have the host trust.
     cdi_driver: the driver version whose libraries the CDI specification names. files: those of ours above
     that are there. receipts: by role. boot_commands: other people's that set the cards at boot. port_access:
     None where everybody reaches the ports.
@@ -114,6 +115,7 @@ class Kept:
     docker_proxy: str | None = None
     cdi_driver: str | None = None
     registries: tuple[str, ...] = ()
+    authorities: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
     boot_commands: tuple[BootCommand, ...] = ()

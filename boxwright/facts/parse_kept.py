@@ -20,8 +20,10 @@ from boxwright.facts.kept import (
     PortAccess,
     Receipt,
 )
+from boxwright.facts.parsers import pem
 from boxwright.facts.raw import Raw
 
+_AUTHORITIES = ("/usr/local/share/ca-certificates/", "/etc/pki/ca-trust/source/anchors/")
 _LIMITS = "/run/boxwright/gpu-tuning.json"
 #: Where the proxy of Docker's stands; releases before had it in the unit's own drop-in.
 _PROXY, _OLD_PROXY = "/docker-proxy.env", "/etc/systemd/system/docker.service.d/boxwright-proxy.conf"
@@ -43,6 +45,12 @@ def kept(data: Raw) -> Kept:
             next((text for path, text in files.items() if path.endswith(_PROXY)), files.get(_OLD_PROXY))
         ),
         registries=_names(data.get("registries")),
+        authorities=tuple(
+            one
+            for path, text in sorted(files.items())
+            if path.startswith(_AUTHORITIES)
+            for one in pem.fingerprints(text)
+        ),
         cdi_driver=str(data.get("cdi_driver")) if data.get("cdi_driver") else None,
         files=tuple(path for path in (NOUVEAU_OFF, LOADED_AT_BOOT, LIMITS_AT_BOOT) if path in files),
         receipts={str(role): _receipt(one) for role, one in data.object("receipts").items()},

@@ -52,7 +52,7 @@ READY_TIMEOUT = 30
 
 @dataclass(frozen=True)
 class Service:
-    """One service of the depot. port: inside; path: a request that it answers when it is up."""
+    """One service of the depot. port: inside; path: a request that it answers when it is up, "" for none."""
 
     name: str
     port: int
@@ -77,7 +77,7 @@ SERVICES = {
             8300,
             "/",
             "The model hub",
-            "/usr/bin/python3 -m servers.hub --port 8300 --root /srv/models"
+            "/usr/bin/python3 -m servers.hub --port 8300 --tls-port 8343 --root /srv/models"
             " --control /srv/control/hub.json --log /srv/log/hub.jsonl",
         ),
         Service(
@@ -93,6 +93,14 @@ SERVICES = {
             "/v2/",
             "The container registry behind TLS and a login",
             f"/usr/bin/docker-registry serve {PRIVATE_FILE}",
+        ),
+        Service(
+            "tls",
+            443,
+            "",
+            "Packages at 443 and models at 8343, behind TLS of the lab's own authority",
+            f"/usr/bin/python3 -m servers.tls --certificate {CERTIFICATE_FILE} --key {KEY_FILE}"
+            " --forward 443=80 --forward 8343=8300",
         ),
     )
 }
@@ -245,9 +253,11 @@ WantedBy=multi-user.target
 
 
 def _answers(port: int, path: str) -> bool:
-    """Whether an HTTP server answers anything at all on a port of 127.0.0.1."""
+    """Whether an HTTP server answers anything at all on a port of 127.0.0.1; without a path, any server."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            if not path:
+                return True
             connection.settimeout(5)
             connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {ALIAS}\r\n\r\n".encode())
             return connection.recv(5) == b"HTTP/"

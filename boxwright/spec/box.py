@@ -220,6 +220,7 @@ class Box:
     """All that is declared of one host.
 
     proxy: its address on the host, also where the controller is it. no_proxy: what is reached without it.
+    ca: certificates of authorities, as PEM text.
     gpus: the declared cards, empty when they are left to what the host has. allow_from: networks that reach
     the published ports, empty for all. settings: every variable of a role (`<role>_…`) as declared, for what
     has no attribute here.
@@ -232,6 +233,7 @@ class Box:
     pip_index_url: str | None = None
     proxy: str | None = field(default=None, metadata={READ: _proxy})
     no_proxy: tuple[str, ...] = ()
+    ca: str | None = None
     allow_from: tuple[str, ...] = field(default=(), metadata={READ: networks.read})
     root_dir: str = "/var/lib/boxwright"
     config_dir: str = "/etc/boxwright"

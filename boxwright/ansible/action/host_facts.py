@@ -38,6 +38,7 @@ def arguments(
         "registries": _registries(box.settings.get("container_runtime_registries")),
         "proxy": box.proxy or "",
         "no_proxy": list(box.no_proxy),
+        "ca": box.ca or "",
     }
 
 

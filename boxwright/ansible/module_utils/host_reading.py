@@ -27,6 +27,8 @@ KEPT = (
     "/etc/systemd/system/boxwright-gpu-tuning.service",
     "/etc/systemd/system/docker.service.d/boxwright-proxy.conf",
     "/run/boxwright/gpu-tuning.json",
+    "/usr/local/share/ca-certificates/boxwright-*.crt",
+    "/etc/pki/ca-trust/source/anchors/boxwright-*.pem",
 )
 CREDENTIALS = re.compile(r"(://)[^/\s\"]+@")
 #: Longest description of a model (its index) in bytes, and the most files that a model has.

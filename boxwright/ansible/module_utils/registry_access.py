@@ -27,12 +27,13 @@ ARGUMENT = {
 def ask_as_docker(parameters: Dict[str, Any], timeout: float, deadline: float) -> Registry:
     """Reads images with what is declared of their registries, else with what the host has.
 
-    parameters: images, registries, insecure_registries, proxy and no_proxy of a module.
+    parameters: images, registries, insecure_registries, proxy, no_proxy and (if any) ca of a module.
     """
     declared = {one["host"]: one for one in parameters["registries"]}
     hosts = {host_of(image) for image in parameters["images"]}
     known = [text for host in hosts for text in registry_logins.authorities(host)]
     trusted = [*known, *(one["ca"] for one in declared.values() if one.get("ca"))]
+    trusted += [parameters["ca"]] if parameters.get("ca") else []
     reader = Reader(timeout, deadline, parameters["proxy"], parameters["no_proxy"], trusted)
 
     def basic(host: str) -> Optional[str]:

@@ -67,6 +67,7 @@ options:
       password: {type: str, default: "", description: "Its password."}
       ca: {type: str, default: "", description: "Certificate of its authority, as PEM text."}
   proxy: {type: str, default: "", description: "Proxy for http and https."}
+  ca: {type: str, default: "", description: "Authorities that the host is about to trust, as PEM text."}
   no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   declared:
     type: dict
@@ -212,7 +213,8 @@ def lookups(
     parameters: Dict[str, Any], have: List[Dict[str, Any]], local: List[Dict[str, Any]]
 ) -> Dict[str, Any]:
     """What hub and registries say of the models and images that the host does not have already."""
-    reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"])
+    authorities = [parameters["ca"]] if parameters["ca"] else []
+    reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"], authorities=authorities)
     hub = Hub(parameters["endpoint"], parameters["token"], reader)
     registry = registry_access.ask_as_docker(parameters, LOOKUP_TIMEOUT, LOOKUP_DEADLINE)
     whole = [
@@ -329,6 +331,7 @@ def main() -> None:
             "registries": registry_access.ARGUMENT,
             "proxy": {"type": "str", "default": ""},
             "no_proxy": {"type": "list", "elements": "str", "default": []},
+            "ca": {"type": "str", "default": ""},
             "declared": {"type": "dict", "default": {}, "no_log": True},
         },
     )

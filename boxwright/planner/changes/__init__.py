@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boxwright.planner.case import Case, Host
-from boxwright.planner.changes import access, deployments, drift, driver, runtime, tuning
+from boxwright.planner.changes import access, deployments, drift, driver, runtime, trust, tuning
 from boxwright.planner.changes.change import Change
 
 __all__ = ["Change", "changes"]
@@ -19,6 +19,7 @@ def changes(host: Host, cases: Sequence[Case]) -> tuple[Change, ...] | None:
     if not host.facts.recorded:
         return None
     found = (
+        *trust.changes(host),
         *driver.changes(host),
         *runtime.changes(host),
         *tuning.changes(host),

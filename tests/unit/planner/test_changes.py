@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import dataclasses
+import hashlib
 import importlib.util
 import json
 import re
@@ -32,6 +34,10 @@ def beside(name):
 strategies, declared_host = beside("strategies"), beside("declared_host")
 as_declared, COMMIT, DOCKER_PACKAGES = declared_host.as_declared, declared_host.COMMIT, declared_host.DOCKER
 CATALOG = catalog.load()
+#: As far as a plan looks into a certificate; and the beginning of its fingerprint.
+_BODY = base64.b64encode(b"an authority").decode()
+AUTHORITY = f"-----BEGIN CERTIFICATE-----\n{_BODY}\n-----END CERTIFICATE-----\n"
+DIGEST = hashlib.sha256(b"an authority").hexdigest()[:12]
 SPEC = {
     "box_gpus": {"model": "rtx5090", "count": 2},
     "nvidia_driver_cuda_toolkit": "12.8",
@@ -229,6 +235,8 @@ DECLARATIONS = {
     "the toolkit's version": (
         {"container_runtime_toolkit_version": "1.17.8"}, ["NVIDIA container toolkit 1.18.0-1 -> 1.17.8"]),
     "the toolkit's version as it is": ({"container_runtime_toolkit_version": "1.18.0"}, []),
+    "an authority": (
+        {"box_ca": AUTHORITY}, [f"trusted authorities none -> sha256:{DIGEST}, service stops for it"]),
     "no proxy": (
         {"box_proxy": ""}, ["Docker's proxy http://***@proxy:3128 -> none, service stops for it"]),
 }  # fmt: skip

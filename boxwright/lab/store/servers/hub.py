@@ -37,9 +37,10 @@ class HubError(Exception):
 
 
 class HubHandler(Handler):
-    """One connection to the hub. `repositories` and `key` are set once, by `main`."""
+    """One connection to the hub. `repositories`, `tls_port` and `key` are set once, by `main`."""
 
     repositories: Repositories
+    tls_port = 0
     #: Signs the addresses of large files; another one for each run of the server.
     key = secrets.token_bytes(32)
 
@@ -135,7 +136,8 @@ class HubHandler(Handler):
         return commit
 
     def _base(self) -> str:
-        return f"http://{self.headers.get('Host', 'localhost')}"
+        host = self.headers.get("Host", "localhost")
+        return f"{'https' if host.endswith(f':{self.tls_port}') else 'http'}://{host}"
 
     # What is asked
 
@@ -293,10 +295,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--root", type=Path, required=True, help="folder with ORG/NAME[@REF] folders")
     parser.add_argument("--bind", default="0.0.0.0")
     parser.add_argument("--port", type=int, default=8300)
+    parser.add_argument("--tls-port", type=int, default=0, help="where servers.tls stands before this one")
     parser.add_argument("--control", type=Path, help="JSON file: faults, users, access; read when it changes")
     parser.add_argument("--log", type=Path, help="file that gets one JSON line a request (default: stderr)")
     options = parser.parse_args(arguments)
     HubHandler.repositories = repositories = Repositories(options.root)
+    HubHandler.tls_port = options.tls_port
     # Reading every byte takes a second for each 300 MB: begun before the first client asks.
     threading.Thread(target=_warm, args=(repositories,), daemon=True).start()
     serve((options.bind, options.port), HubHandler, Control(options.control), RequestLog(options.log))
