@@ -16,6 +16,11 @@ class Problem(NamedTuple):
 #: What the engine or the registry says -> what that means. {registry}, {image} and {said} are filled in.
 _KINDS: Sequence[Tuple[str, str, str]] = (
     (
+        r"proxyconnect|Proxy Authentication Required",
+        "Docker's proxy does not lead to {registry} ({said})",
+        "correct box_proxy (address, port, name and password), or name the registry in box_no_proxy",
+    ),
+    (
         r"server gave HTTP response to HTTPS client",
         "{registry} speaks plain HTTP, and Docker asks it for TLS",
         "give the registry a certificate, or trust it as it is: "
@@ -64,7 +69,7 @@ _KINDS: Sequence[Tuple[str, str, str]] = (
     (
         r"connection refused|i/o timeout|no route to host|network is unreachable|Client\.Timeout"
         r"|TLS handshake timeout"
-        r"|deadline exceeded|connection reset|EOF$|nothing came for|proxyconnect",
+        r"|deadline exceeded|connection reset|EOF$|nothing came for",
         "{registry} cannot be reached from the box ({said})",
         "check the box's network, box_proxy and the registry",
     ),

@@ -2,7 +2,6 @@
 
 import stat
 import sys
-import threading
 import time
 
 import pytest
@@ -17,6 +16,8 @@ here = pathlib.Path(__file__).parent
 with (here / "calls").open("a") as calls:
     calls.write(repr(sys.argv[1:]) + "\\n")
 what = (here / "what").read_text()
+if what.startswith("at first, ") and len((here / "calls").read_text().splitlines()) > 2:
+    what = "stands"
 if what != "stands":
     print(what, file=sys.stderr)
     sys.exit(255)
@@ -111,7 +112,6 @@ def test_a_box_out_of_reach_is_left_to_the_run_to_tell(ssh, inventory):
 
 
 def test_a_port_that_another_run_held_is_waited_for(ssh, inventory):
-    (ssh / "what").write_text("Error: remote port forwarding failed for listen port 3129")
-    threading.Timer(0.3, lambda: (ssh / "what").write_text("stands")).start()
+    (ssh / "what").write_text("at first, remote port forwarding failed for listen port 3129")
     with tunnel.tunnels("provision.yml", ["far"], [inventory]):
-        assert len(calls(ssh)) > 1
+        assert len(calls(ssh)) == 3
