@@ -75,6 +75,12 @@ class Served:
         current = self.host.do("readlink", "-f", "/var/lib/boxwright/releases/smollm2/current").strip()
         return current, self.host.do("docker", "inspect", "--format", "{{.Image}}", "boxwright-smollm2")
 
+    def whole(self):
+        """The host's fingerprint, but for whether the last run of a role can be relied upon."""
+        found = self.host.fingerprint()
+        files = [line for line in found["files"].splitlines() if "/etc/boxwright/receipts/" not in line]
+        return {**found, "files": files}
+
     def running(self):
         """What stands still where nothing is changed: container and boot."""
         since = self.host.do(
@@ -120,21 +126,21 @@ def test_it_serves_on_the_lower_branch(served):
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("drop", path="*/nvidia-persistenced_580*", after_bytes=500),
+        Fault("drop", path="*/libnvidia-ml1_580*", after_bytes=5000),
         Fault("status", path="*/libnvidia-ptxjitcompiler1_580*", status=503),
     ],
     ids=("cut in the middle", "not there"),
 )
 def test_a_package_whose_download_fails_leaves_the_running_model_running(served, depot, fault):
     served.edit("580")
-    before, running = served.host.fingerprint(), served.running()
+    before, running = served.whole(), served.running()
     depot(fault)
     ran = served.run("provision")
     assert ran.status == 1, ran.output
     said = " ".join(ran.output.split())
     assert "the packages cannot be downloaded, nothing was changed" in said
     assert fault.path.strip("*/_580") in said, "the package is named"
-    assert served.host.fingerprint() == before
+    assert served.whole() == before
     assert served.running() == running
     served.on("570")
 
