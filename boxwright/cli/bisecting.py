@@ -15,7 +15,7 @@ from boxwright.cli import tune_report as report
 from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.trials import Start, Trials
 from boxwright.cli.tune_journal import Journal
-from boxwright.cli.tuning import Asked, about, one_host, subject_of
+from boxwright.cli.tuning import Asked, about, foreword, one_host, subject_of
 from boxwright.cli.turns import addresses, turn
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.flat import LIMITS, differing, written
@@ -92,11 +92,13 @@ def bisect(
         journal = Journal("bisect", host, name, content, fresh=wanted.fresh)
         if journal.resumed:
             aside(f"{host}: {journal.resumed} (--fresh measures all anew)")
+        aside(foreword(host, f"at most {wanted.candidates} mixtures are tried", wanted))
         bisecting = Bisecting(delta, upon, goal, wanted.candidates)
         trials.drive(bisecting.candidates(), journal)
-        blame = _usable(host, bisecting.blame)
+        blame = bisecting.blame
         if not blame.ended.startswith("the time"):
             journal.close()
+        _refuse_unmeasured(host, blame)
     one = Bisected(goal, blame, delta, name, good, bad, start.origin, bool(trials.restored))
     if drawing:
         shown = [report.bar(goal, trial, "base" if trial is blame.good else "bar") for trial in blame.trials]
@@ -111,18 +113,15 @@ def bisect(
         raise SystemExit(EXIT_FAILED)
 
 
-def _usable(host: str, blame: Blame) -> Blame:
-    """What a bisection came to. Raises UserError where a whole side could not be measured."""
+def _refuse_unmeasured(host: str, blame: Blame) -> None:
+    """Raise UserError where a whole side could not be measured."""
     for side, trial in (("good", blame.good), ("bad", blame.bad)):
         if trial is None or not trial.measured:
-            if trial is None and blame.ended:
-                return blame
             raise UserError(
                 f"the {side} side could not be measured",
                 where=host,
                 why=trial.why if trial else "there was no time for it (--minutes)",
             )
-    return blame
 
 
 def _side(subject: Subject, start: Start, word: str, option: str) -> dict[str, Any]:

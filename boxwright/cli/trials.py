@@ -110,20 +110,27 @@ class Trials:
             if found[0].get("limits"):
                 say_aside(f"{self.host}: the cards are not back at their limits: {found[0]['limits']}")
             return
-        failure = dict(report.failure or {})
-        minutes = round((self.bench["bench_limit_s"] + 300) / 60)
-        say_aside(
-            str(
-                UserError(
-                    "it could not be told to go back to the release that served before",
-                    where=self.host,
-                    why=str(failure.get("message") or "it was not visited"),
-                    ways_out=(
-                        f"wait: a timer of its own takes it back within {minutes} minutes of a trial",
-                        f"once it is reached again: ./invoke provision --host {self.host}",
-                    ),
-                )
+        say_aside(str(self._not_back(dict(report.failure or {"message": "it was not visited"}))))
+
+    def _not_back(self, failure: Mapping[str, Any]) -> UserError:
+        """What there is to say of a box that is not as it was."""
+        again = f"./invoke provision --host {self.host}"
+        if failure.get("kind") == "failed":
+            return UserError(
+                "the release that served before does not serve again",
+                where=self.host,
+                why=str(failure["message"]),
+                ways_out=(f"./invoke doctor --host {self.host} says why", again),
             )
+        minutes = round((self.bench["bench_limit_s"] + 300) / 60)
+        return UserError(
+            "it could not be told to go back to the release that served before",
+            where=self.host,
+            why=str(failure["message"]),
+            ways_out=(
+                f"wait: a timer of its own takes it back within {minutes} minutes of a trial",
+                f"once it is reached again: {again}",
+            ),
         )
 
     def _in_time(self) -> bool:
@@ -160,7 +167,9 @@ class Trials:
             raise UserError(why, where=self.host)
         status = REFUSED if failure.get("kind") == "refused" else FAILED
         trial = replace(trial, status=status, why=why)
-        journal.put(trial, [])
+        if status == REFUSED or failure.get("role") == "engine":
+            # What failed otherwise (requests of others, a pull) says nothing of it: it is tried again.
+            journal.put(trial, [])
         return trial
 
     def _play(self, playbook: str, *, quiet: bool, **variables: Any) -> HostReport:

@@ -12,7 +12,7 @@ from boxwright.ansible.declared import locked_revisions
 from boxwright.bench.run import Place, prompts
 from boxwright.cli import benching, deployments, lab
 from boxwright.cli import tune_report as report
-from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.targets import targets
 from boxwright.cli.trials import Start, Trials
 from boxwright.cli.tune_journal import Journal
@@ -214,13 +214,24 @@ def _search(
         aside = say_aside if wanted.as_json else say
         if journal.resumed:
             aside(f"{host}: {journal.resumed} (--fresh measures all anew)")
+        aside(foreword(host, f"at most {wanted.candidates} settings are tried", wanted))
         search = Searching(found, goal, wanted.candidates)
         trials.drive(search.candidates(), journal)
-        result = usable(host, search.found)
-        if not result.ended.startswith("the time"):
+        known = search.found
+        if known is None or not known.base.measured or not known.ended.startswith("the time"):
             journal.close()
+        result = usable(host, known)
     place = inventory.location(host, "box_deployments")
     return report.Tuned(goal, result, name, start.origin, bool(trials.restored), str(place or "")), found
+
+
+def foreword(host: str, what: str, wanted: Asked) -> str:
+    """What a person must know before it begins."""
+    return wrapped(
+        f"{host}: {what}, for about {wanted.minutes} minutes; the endpoint serves what is tried meanwhile, "
+        "and is away while an engine starts",
+        hang=2,
+    )
 
 
 def usable(host: str, found: Found | None) -> Found:

@@ -251,6 +251,7 @@ def test_a_way_back_that_failed_is_a_failure(box, tune):
     status, out, err = tune()
     assert status == 1
     assert "the box could not be brought back as it was" in out
+    assert "the release that served before does not serve again" in err
     assert "NOTHING SERVES qwen NOW" in err
 
 
@@ -268,6 +269,39 @@ def test_a_declaration_that_cannot_be_measured_says_why(box, tune):
         tune()
     assert error.value.why == "it crashed"
     assert box.calls[-1] == "tune_end.yml"
+
+
+def test_a_failure_that_says_nothing_of_the_setting_is_tried_again(box, tune):
+    busy = {"kind": "failed", "role": None, "message": "qwen has 2 requests of others in hand"}
+    crash = {"kind": "failed", "role": "engine", "message": "it crashed"}
+    stop = [True]
+
+    def speed(options):
+        if options == {"kv_cache": "auto"}:
+            return crash
+        if options.get("max_batched_tokens") == 8192:
+            return busy if stop else 50
+        return KeyboardInterrupt() if stop and options else 50
+
+    box.speed = speed
+    with pytest.raises(KeyboardInterrupt):
+        tune()
+    stop.clear()
+    box.tried.clear()
+    tune()
+    assert {"max_batched_tokens": 8192} in box.tried
+    assert {"kv_cache": "auto"} not in box.tried
+    assert {} not in box.tried
+
+
+def test_a_base_that_failed_is_measured_anew_the_next_time(box, tune):
+    box.speed = lambda options: {"kind": "failed", "role": "engine", "message": "it crashed"}
+    with pytest.raises(UserError):
+        tune()
+    box.speed = lambda options: 50
+    status, out, _ = tune()
+    assert status == 0
+    assert "carries on" not in out
 
 
 def test_bounds_of_number_and_time(box, tune):
