@@ -20,6 +20,8 @@ description:
   - Docker's published ports pass by the host's own firewall. A systemd unit makes rules for them, in chains
     of their own that DOCKER-USER and INPUT jump to, and nothing else; no engine is started without them.
   - Established connections are kept. No policy and no other port is touched.
+  - Where firewalld is installed, a second unit makes them again whenever it has reloaded, which empties
+    iptables.
   - Without sources, or with loopback addresses alone, all of it is taken away.
 options:
   allow_from:
@@ -42,6 +44,7 @@ options:
 #: Prefix of every path; tests point it at a directory of theirs.
 ROOT = ""
 PYTHON = "/usr/bin/python3"
+FIREWALLD = "/usr/sbin/firewalld"
 FORMAT = 1
 
 
@@ -57,6 +60,8 @@ class Access:
         self.config, self.receipts = ROOT + params["config"], ROOT + params["receipts"]
         self.script = ROOT + params["script"]
         self.unit_path = "%s%s/%s" % (ROOT, systemctl.UNIT_DIRECTORY, params["unit"])
+        self.watch = params["unit"].replace(".service", "-watch.service")
+        self.watch_path = "%s%s/%s" % (ROOT, systemctl.UNIT_DIRECTORY, self.watch)
         try:
             self.sources = [str(ipaddress.ip_network(text)) for text in params["allow_from"]]
             self.guarded = [
@@ -81,10 +86,12 @@ class Access:
         """Write, apply where anything differs, and look again."""
         ports = [{"bind": one["bind"], "port": one["port"]} for one in self.guarded]
         config = {"format": FORMAT, "allow_from": self.sources, "ports": ports}
+        watched = os.path.exists(ROOT + FIREWALLD)
         texts = (
             (self.config, json.dumps(config, indent=1) + "\n", 0o644),
             (self.script, self.params["script_text"], 0o755),
             (self.unit_path, self.unit_text(), 0o644),
+            *([(self.watch_path, self.watch_text(), 0o644)] if watched else []),
         )
         changed = [path for path, text, mode in texts if ensure(path, text, mode, check=self.check)]
         self.done += ["write " + path for path in changed]
@@ -93,6 +100,9 @@ class Access:
             self.done.append("enable and start " + self.params["unit"])
         elif not changed:
             self.done += self.differences()
+        watching = systemctl.show(self.watch) if watched else None
+        if watching and not (watching.enabled and watching.active == "active"):
+            self.done.append("enable and start " + self.watch)
         if self.check or not self.done:
             return
         if self.unit_path in changed or not state.enabled:
@@ -104,6 +114,10 @@ class Access:
         wrong = self.differences()
         if wrong:
             raise AccessError("the rules do not hold:\n" + "\n".join(wrong))
+        if watched:
+            systemctl.call("daemon-reload")
+            systemctl.call("reenable", self.watch)
+            systemctl.restart(self.watch)
 
     def unit_text(self) -> str:
         """The unit: after Docker and with each of its restarts, before every engine, which needs it."""
@@ -130,6 +144,27 @@ class Access:
         )
         return text
 
+    def watch_text(self) -> str:
+        """The unit that makes the rules again after firewalld has reloaded."""
+        words = [PYTHON, "-I", self.params["script"], "watch", self.params["config"], self.params["receipts"]]
+        unit = [
+            ("Description", "Published ports kept to their sources after firewalld has reloaded"),
+            ("After", "dbus.service firewalld.service docker.service " + self.params["unit"]),
+            ("ConditionPathExists", FIREWALLD),
+            ("StartLimitIntervalSec", "0"),
+        ]
+        service = [
+            ("Type", "exec"),
+            ("ExecStart", exec_line([words])),
+            ("Restart", "always"),
+            ("RestartSec", "5"),
+        ]
+        text: str = render(
+            [("Unit", unit), ("Service", service), ("Install", [("WantedBy", "multi-user.target")])],
+            comments=["Kept by Boxwright; edits are overwritten."],
+        )
+        return text
+
     def differences(self) -> List[str]:
         """What is not as it was applied, in words. Raises AccessError where that cannot be told."""
         done = run([PYTHON, "-I", self.script, "check", self.config, self.receipts], timeout=150)
@@ -139,12 +174,14 @@ class Access:
 
     def absent(self) -> None:
         """Everybody reaches the ports again, as far as they are bound to."""
-        paths = [
-            path for path in (self.unit_path, self.script, self.config, self.receipts) if os.path.exists(path)
-        ]
+        kept = (self.watch_path, self.unit_path, self.script, self.config, self.receipts)
+        paths = [path for path in kept if os.path.exists(path)]
         self.done += ["remove " + path for path in paths]
         if self.check or not paths:
             return
+        if self.watch_path in paths:
+            systemctl.call("disable", self.watch)
+            run(["systemctl", "stop", self.watch])
         # First the links by which engines need the unit: they would be stopped with it.
         if self.unit_path in paths:
             systemctl.call("disable", self.params["unit"])

@@ -4,6 +4,7 @@
     port-access.py apply CONFIG STATE     at boot, after Docker, and whenever the declaration changed
     port-access.py check CONFIG STATE     says what is not as it was applied; exit status 1 if anything
     port-access.py remove CONFIG STATE    takes all of it away
+    port-access.py watch CONFIG STATE     applies it again whenever firewalld has reloaded; does not end
 
 Installed by Boxwright's role engine. Ports that Docker publishes pass by the host's own firewall: they are
 forwarded, and DOCKER-USER is the chain that Docker leaves to others. Where Docker has no rules (IPv6 in older
@@ -18,6 +19,7 @@ import ipaddress
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,11 @@ FORWARDED, PROXIED = ("DOCKER-USER", "FORWARD"), "INPUT"
 PROGRAMS = {4: "iptables", 6: "ip6tables"}
 #: Seconds for one call, and for the lock that another program may hold.
 CALL, LOCK = 60, "20"
+#: What firewalld says once it has reloaded: all of iptables is empty then, whichever backend it has. Docker
+#: makes its own chains again on the same word.
+RELOADED = "type='signal',interface='org.fedoraproject.FirewallD1',member='Reloaded'"
+#: Seconds after it at which the rules are looked at: at once, and when Docker is through.
+LOOKS = (0, 1, 3, 10, 30)
 
 
 class Refused(Exception):
@@ -163,6 +170,29 @@ def differences(config: dict[str, Any], state: Path) -> list[str]:
     return found
 
 
+def watch(config: Path, state: Path) -> None:
+    """Mend the rules at the start and after each reload of firewalld, as long as its messages can be read."""
+    argv = ["busctl", "--system", "--quiet", "monitor", "--json=short", f"--match={RELOADED}"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, errors="replace") as bus:
+        # Before its messages are read: a reload from now on waits in the pipe.
+        mend(config, state)
+        for line in bus.stdout or ():
+            if '"Reloaded"' in line:
+                for pause in LOOKS:
+                    time.sleep(pause)
+                    mend(config, state)
+    raise Refused(f"busctl ended with status {bus.returncode}: the messages of firewalld cannot be read")
+
+
+def mend(config: Path, state: Path) -> None:
+    """Apply the rules where they are not as they were applied."""
+    declared = read(config)
+    found = differences(declared, state) if declared else []
+    if found:
+        print("applied again: " + "; ".join(found), flush=True)
+        apply(declared, state)
+
+
 def digest(config: dict[str, Any]) -> str:
     """A text that differs where the declaration does."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
@@ -179,7 +209,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def main() -> int:
     """Run the command line; the exit status."""
-    if len(sys.argv) != 4 or sys.argv[1] not in ("apply", "check", "remove"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("apply", "check", "remove", "watch"):
         print(__doc__, file=sys.stderr)
         return 2
     verb, config, state = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -188,6 +218,8 @@ def main() -> int:
             for family in families():
                 take_away(family)
             state.unlink(missing_ok=True)
+        elif verb == "watch":
+            watch(config, state)
         elif verb == "apply":
             apply(json.loads(config.read_text(encoding="utf-8")), state)
         else:

@@ -1,6 +1,7 @@
 """Rules for published ports: whom they let through, that nothing else is touched, and that they are kept."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ DOCKER = {
 }
 #: IPv6 where Docker keeps no rules for it.
 PLAIN = {"INPUT": [], "FORWARD": []}
+PLAIN_BOTH = {"4": PLAIN, "6": PLAIN}
 OPEN = {"name": "q", "bind": "0.0.0.0", "port": 8000}
 
 
@@ -30,6 +32,7 @@ def host(root, tmp_path, monkeypatch, module):
         "netfilter",
         tables={"4": DOCKER, "6": PLAIN},
         unit={"enabled": "disabled", "active": "inactive"},
+        watch={"enabled": "disabled", "active": "inactive"},
         program=[script, "apply", config, receipts],
         file=str(tmp_path / "world.json"),
     )
@@ -162,3 +165,67 @@ def test_the_rules_are_kept_as_they_read(host, root):
     host.call()
     kept = json.loads((root / "run/access.json").read_text())
     assert set(kept) == {"config", "4", "6"}
+
+
+@pytest.fixture
+def firewalld(host, root):
+    """firewalld is installed on the host."""
+    (root / "usr/sbin").mkdir(parents=True)
+    (root / "usr/sbin/firewalld").touch()
+    return host
+
+
+def test_a_unit_watches_firewalld_where_it_is_installed(firewalld, root):
+    """A reload of it empties iptables: seen of firewalld 1.3.3, whose backend was nftables."""
+    result = firewalld.call()
+    assert "enable and start access-watch.service" in result["done"]
+    text = (root / "etc/systemd/system/access-watch.service").read_text()
+    assert "access.py watch" in text
+    assert "Restart=always\n" in text
+    assert firewalld["watch"] == {"enabled": "enabled", "active": "active"}
+    assert not firewalld.call()["changed"]
+    firewalld.set(watch={"enabled": "enabled", "active": "failed"})
+    assert firewalld.call()["changed"]
+    assert firewalld["watch"]["active"] == "active"
+
+
+def test_that_unit_goes_with_the_rules(firewalld):
+    firewalld.call()
+    assert firewalld.call(allow_from=[])["changed"]
+    assert firewalld["watch"] == {"enabled": "disabled", "active": "inactive"}
+    assert firewalld.files() == ["usr/sbin/firewalld"]
+
+
+def test_without_firewalld_there_is_no_such_unit(host):
+    host.call()
+    assert "etc/systemd/system/access-watch.service" not in host.files()
+
+
+def watched(root):
+    """What the watching program says and does while firewalld reloads, its looks afterwards made short."""
+    text = SCRIPT.read_text()
+    assert "LOOKS = (0, 1, 3, 10, 30)" in text
+    (root / "access.py").write_text(text.replace("LOOKS = (0, 1, 3, 10, 30)", "LOOKS = (0, 0.5)"))
+    words = [root / "access.py", "watch", root / "etc/access.json", root / "run/access.json"]
+    return subprocess.run(["python3", *words], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_rules_that_a_reload_took_are_made_again(host, root):
+    """Also where Docker has its chain back only a moment later, or has none."""
+    host.call()
+    good = host["tables"]
+    host.set(reloads=[PLAIN_BOTH, {"4": DOCKER, "6": PLAIN}], pause=3)
+    done = watched(root)
+    assert done.returncode == 3, done.stderr
+    assert "busctl ended" in done.stderr
+    assert done.stdout.count("applied again: ") == 2
+    assert host["tables"] == good
+
+
+def test_what_is_declared_no_more_is_not_made_again(host, root):
+    host.call()
+    host.call(allow_from=[])
+    host.set(reloads=[{"4": DOCKER, "6": PLAIN}], pause=1)
+    done = watched(root)
+    assert done.stdout == ""
+    assert host["tables"] == {"4": DOCKER, "6": PLAIN}
