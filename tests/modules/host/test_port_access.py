@@ -1,8 +1,11 @@
 """Rules for published ports: whom they let through, that nothing else is touched, and that they are kept."""
 
+import contextlib
+import importlib.util
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from host_doubles import World
@@ -201,31 +204,66 @@ def test_without_firewalld_there_is_no_such_unit(host):
     assert "etc/systemd/system/access-watch.service" not in host.files()
 
 
-def watched(root):
-    """What the watching program says and does while firewalld reloads, its looks afterwards made short."""
-    text = SCRIPT.read_text()
-    assert "LOOKS = (0, 1, 3, 10, 30)" in text
-    (root / "access.py").write_text(text.replace("LOOKS = (0, 1, 3, 10, 30)", "LOOKS = (0, 0.5)"))
-    words = [root / "access.py", "watch", root / "etc/access.json", root / "run/access.json"]
-    return subprocess.run(["python3", *words], capture_output=True, text=True, timeout=120, check=False)
+@pytest.fixture
+def watch(root, monkeypatch):
+    """Runs the watching program: watch(step, …) lets each step happen and has firewalld say what it returns.
+
+    The result: what the program printed and the seconds it waited.
+    """
+    spec = importlib.util.spec_from_file_location("port_access_program", SCRIPT)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    real, waited = subprocess.Popen, []
+
+    def run(capsys, *steps):
+        def popen(argv, **options):
+            if argv[0] != "busctl":
+                return real(argv, **options)
+            lines = (json.dumps({"member": step()}, separators=(",", ":")) + "\n" for step in steps)
+            return contextlib.nullcontext(SimpleNamespace(stdout=lines, returncode=1))
+
+        monkeypatch.setattr(subprocess, "Popen", popen)
+        monkeypatch.setattr(program, "time", SimpleNamespace(sleep=waited.append))
+        with pytest.raises(program.Refused, match="busctl ended with status 1"):
+            program.watch(root / "etc/access.json", root / "run/access.json")
+        return capsys.readouterr().out, waited
+
+    return run
 
 
-def test_rules_that_a_reload_took_are_made_again(host, root):
+def test_rules_that_a_reload_took_are_made_again(host, watch, capsys):
     """Also where Docker has its chain back only a moment later, or has none."""
     host.call()
     good = host["tables"]
-    host.set(reloads=[PLAIN_BOTH, {"4": DOCKER, "6": PLAIN}], pause=3)
-    done = watched(root)
-    assert done.returncode == 3, done.stderr
-    assert "busctl ended" in done.stderr
-    assert done.stdout.count("applied again: ") == 2
+
+    def emptied():
+        host.set(tables=PLAIN_BOTH)
+        return "Reloaded"
+
+    def with_dockers_chain():
+        assert host.chains()["FORWARD"] == ["-j BOXWRIGHT-ACCESS"]
+        host.set(tables={"4": DOCKER, "6": PLAIN})
+        return "Reloaded"
+
+    said, waited = watch(capsys, emptied, with_dockers_chain)
+    assert said.count("applied again: ") == 2
     assert host["tables"] == good
+    assert waited == [0, 1, 3, 10, 30] * 2
 
 
-def test_what_is_declared_no_more_is_not_made_again(host, root):
+def test_rules_that_were_gone_before_the_program_started(host, watch, capsys):
+    host.call()
+    good = host["tables"]
+    host.set(tables={"4": DOCKER, "6": PLAIN})
+    said, waited = watch(capsys, lambda: "NameAcquired")
+    assert said.count("applied again: ") == 1
+    assert host["tables"] == good
+    assert waited == []
+
+
+def test_what_is_declared_no_more_is_not_made_again(host, watch, capsys):
     host.call()
     host.call(allow_from=[])
-    host.set(reloads=[{"4": DOCKER, "6": PLAIN}], pause=1)
-    done = watched(root)
-    assert done.stdout == ""
+    said, _ = watch(capsys, lambda: "Reloaded")
+    assert said == ""
     assert host["tables"] == {"4": DOCKER, "6": PLAIN}

@@ -1,24 +1,20 @@
 """iptables and ip6tables over {tables: {"4": {chain: [rule]}, "6": …}}, systemctl for the unit of the rules.
 
 unit: {enabled, active}; program: the argument list that the unit runs. file: where the state is. watch: the
-unit that watches firewalld, {enabled, active}. reloads: what the chains are after each reload that busctl
-tells, with `pause` seconds between.
+unit that watches firewalld, {enabled, active}.
 """
 
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-NAMES = ["iptables", "ip6tables", "iptables-restore", "ip6tables-restore", "systemctl", "busctl"]
+NAMES = ["iptables", "ip6tables", "iptables-restore", "ip6tables-restore", "systemctl"]
 
 
 def run(name, words, world):
     if name == "systemctl":
         return systemctl(words, world)
-    if name == "busctl":
-        return reloaded(world)
     if world.get("refuses"):
         return 4, "", world["refuses"]
     chains = world["tables"]["6" if name.startswith("ip6") else "4"]
@@ -46,18 +42,6 @@ def restore(text, chains):
             chains[chain].clear()
         elif word == "-X":
             del chains[chain]
-    return 0, "", ""
-
-
-def reloaded(world):
-    """firewalld reloads, and says so; its words come out at once, as busctl's do."""
-    for tables in world["reloads"]:
-        Path(world["file"]).write_text(json.dumps({**world, "tables": tables}))
-        for member in ("NameAcquired", "Reloaded"):
-            sys.stdout.write(json.dumps({"type": "signal", "member": member}, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
-        time.sleep(world["pause"])
-    world.update(json.loads(Path(world["file"]).read_text()))
     return 0, "", ""
 
 
