@@ -15,6 +15,15 @@ sys.modules["host_doubles"] = doubles
 spec.loader.exec_module(doubles)
 
 
+@pytest.fixture(scope="session")
+def repository(tmp_path_factory):
+    """The packages that a new recording of dnf is made over."""
+    place = tmp_path_factory.mktemp("repository")
+    if doubles.load("recordings").RECORDING:
+        doubles.load("dnf_repository").make(place)
+    return place
+
+
 @pytest.fixture
 def root(tmp_path):
     """The root directory of a host in small."""

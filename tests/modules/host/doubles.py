@@ -4,8 +4,11 @@ import importlib.util
 import json
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
+
+import yaml
 
 PROGRAMS = Path(__file__).with_name("programs")
 STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -17,6 +20,25 @@ def load(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def play(place, hosts, tasks, **environment):
+    """Ansible with the house's own settings, over hosts by name with their variables; nothing gathered."""
+    root = Path(__file__).resolve().parents[3]
+    (place / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    document = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+    (place / "play.yml").write_text(yaml.safe_dump(document))
+    program = Path(sys.executable).with_name("ansible-playbook")
+    settings = {"ANSIBLE_CONFIG": str(root / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"}
+    return subprocess.run(
+        [program, "-i", place / "hosts.yml", place / "play.yml"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=root,
+        env={**os.environ, **settings, **environment},
+    )
 
 
 def launcher(*words):

@@ -6,19 +6,10 @@ import pytest
 from ansible.module_utils import dnf
 from host_doubles import load
 
-recordings, dnf_repository = load("recordings"), load("dnf_repository")
+recordings = load("recordings")
 FAMILY = ["nvidia-*", "libnvidia-*", "kmod-nvidia-*", "!nvidia-container-*"]
 NEW, OLD = "3:580.105.08-1.el9", "3:580.95.05-1.el9"
 COMPANIONS = ["libnvidia-ml", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "nvidia-persistenced"]
-
-
-@pytest.fixture(scope="session")
-def repository(tmp_path_factory):
-    """The packages, for a new recording."""
-    place = tmp_path_factory.mktemp("repository")
-    if recordings.RECORDING:
-        dnf_repository.make(place)
-    return place
 
 
 @pytest.fixture

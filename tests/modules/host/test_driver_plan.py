@@ -1,13 +1,11 @@
 """Which packages nvidia_driver asks for, by distribution: those too of which the lab has no hosts."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from ansible.module_utils import packages
+from host_doubles import play
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = ROOT / "roles" / "nvidia_driver"
@@ -245,23 +243,7 @@ def test_plans(tmp_path):
     files = [str(ROLE / "vars" / name) for name in ("main.yml", FAMILY)]
     check = {"that": "found == expected", "fail_msg": "{{ found }} is not {{ expected }}"}
     tasks = [*({"include_vars": name} for name in files), {"assert": check}]
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
-    (tmp_path / "play.yml").write_text(
-        yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}])
-    )
-    done = subprocess.run(
-        [
-            Path(sys.executable).with_name("ansible-playbook"),
-            "-i",
-            tmp_path / "hosts.yml",
-            tmp_path / "play.yml",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"},
-    )
+    done = play(tmp_path, hosts, tasks)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok=3 ") == len(CASES)
 

@@ -65,15 +65,6 @@ DOCKER_FAMILY, DOCKER_LEAVES = of_role(
 )
 
 
-@pytest.fixture(scope="session")
-def repository(tmp_path_factory):
-    """The packages, for a new recording."""
-    place = tmp_path_factory.mktemp("repository")
-    if recordings.RECORDING:
-        dnf_repository.make(place)
-    return place
-
-
 @pytest.fixture
 def rocky(request, root, tmp_path, monkeypatch, module, repository):
     """A Rocky Linux 9 in small: install(*packages), driver(**arguments), runtime(**arguments), look()."""

@@ -5,13 +5,11 @@ Ansible is the real one, and so are the plan and the roles; the modules only tel
 
 import importlib.util
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+import host_doubles as doubles
 import pytest
-import yaml
 
 from boxwright import catalog, planner
 from boxwright.facts import parse
@@ -77,28 +75,7 @@ def run(tmp_path):
             "ansible_connection": "local",
             "ansible_python_interpreter": sys.executable,
         }
-        (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"box1": host}}}))
-        document = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
-        (tmp_path / "play.yml").write_text(yaml.safe_dump(document))
-        done = subprocess.run(
-            [
-                Path(sys.executable).with_name("ansible-playbook"),
-                "-i",
-                tmp_path / "hosts.yml",
-                tmp_path / "play.yml",
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-                "ANSIBLE_STDOUT_CALLBACK": "default",
-                "ANSIBLE_LIBRARY": str(library),
-            },
-        )
+        done = doubles.play(tmp_path, {"box1": host}, tasks, ANSIBLE_LIBRARY=str(library))
         lines = log.read_text().splitlines() if log.exists() else []
         return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in lines]
 

@@ -1,11 +1,9 @@
 """Which packages and sources container_runtime asks for, by distribution: those too that the lab lacks."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
+from host_doubles import play
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLE = ROOT / "roles/container_runtime"
@@ -99,17 +97,6 @@ def test_plans(tmp_path):
         },
         {"assert": check},
     ]
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
-    play = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
-    (tmp_path / "play.yml").write_text(yaml.safe_dump(play))
-    program = Path(sys.executable).with_name("ansible-playbook")
-    done = subprocess.run(
-        [program, "-i", tmp_path / "hosts.yml", tmp_path / "play.yml"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "default"},
-    )
+    done = play(tmp_path, hosts, tasks)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("failed=0") == len(CASES)
