@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from boxwright.lab.hosts import HostRequest
-from boxwright.lab.lifecycle import control_depot, down, up
+from boxwright.lab.lifecycle import control_depot, down, earlier_engine, up
 from boxwright.lab.status import HostStatus, LabStatus, status
 
-__all__ = ["HostRequest", "HostStatus", "LabStatus", "control_depot", "down", "status", "up"]
+__all__ = [
+    "HostRequest",
+    "HostStatus",
+    "LabStatus",
+    "control_depot",
+    "down",
+    "earlier_engine",
+    "status",
+    "up",
+]

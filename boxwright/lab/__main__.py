@@ -1,4 +1,4 @@
-"""The lab's own command line: python -m boxwright.lab up NAME… | down [NAME…] | status."""
+"""The lab's own command line: python -m boxwright.lab up NAME… | down [NAME…] | engine RELEASE | status."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from boxwright import lab
 from boxwright.errors import EXIT_FAILED, UserError
 from boxwright.lab import images, rigs
 from boxwright.lab.depot import SERVICES
+from boxwright.lab.store import environment
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str]) -> int:
             lab.up(requests, report=_say)
         elif options.command == "down":
             lab.down(options.names or None, report=_say, cache=options.cache)
+        elif options.command == "engine":
+            lab.earlier_engine(options.release, report=_say)
         elif options.command == "depot":
             lab.control_depot(options.action, options.service)
         else:
@@ -54,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     down = commands.add_parser("down", help="remove these hosts; without names, the whole lab")
     down.add_argument("names", nargs="*", metavar="NAME")
     down.add_argument("--cache", action="store_true", help="remove the cache of images and models, too")
+    engine = commands.add_parser(
+        "engine", help="have an earlier release of the engine in the registry, too, to upgrade from it"
+    )
+    engine.add_argument("release", choices=environment.EARLIER)
     depot = commands.add_parser(
         "depot", help="stop or start one service of the depot, to see what its loss does"
     )

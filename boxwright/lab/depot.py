@@ -203,10 +203,15 @@ def control(client: docker.DockerClient, lab: Lab, action: str, name: str) -> No
         )
     container = machine.find(client, lab, NAME)
     if container is None or container.status != "running":
-        raise UserError("the depot is not up", ways_out=("python -m boxwright.lab up NAME",))
+        raise not_up()
     status, output = run_in(container, ["systemctl", action, f"{name}.service"])
     if status:
         raise UserError(f"the depot could not {action} its {name}", why=output)
+
+
+def not_up() -> UserError:
+    """What there is to say where the depot is needed and does not run."""
+    return UserError("the depot is not up", ways_out=("python -m boxwright.lab up NAME",))
 
 
 def choose_ports(state: State, *, running: bool = False) -> None:

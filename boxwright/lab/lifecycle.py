@@ -29,6 +29,7 @@ from boxwright.lab.state import (
     locked,
 )
 from boxwright.lab.status import size_of
+from boxwright.lab.store import engine_image
 from boxwright.lab.supply import Supply, prune
 
 #: What was resolved for hosts that go with the lab: the lock file of its inventory.
@@ -103,6 +104,22 @@ def down(names: Sequence[str] | None = None, report: Report = print, *, cache: b
         report(
             f"lab: kept for the next time: {size / 2**20:.0f} MiB in {lab.cache} (to drop it: down --cache)"
         )
+
+
+@engine_errors("have an earlier release in the registry")
+def earlier_engine(release: str, report: Report = print) -> None:
+    """Have the image of an earlier release of the engine in the registry of a lab that is up.
+
+    Raises UserError when it is not up, and when the image cannot be made.
+    """
+    lab = Lab.here()
+    client = engine(report, start=False)
+    if not _runs(client, lab, depot.NAME):
+        raise depot.not_up()
+    engine_image.build(lab.cache, report, release)
+    with locked(lab.directory / "depot.lock", report, "with this lab's depot"):
+        registry = f"http://127.0.0.1:{State.load(lab).ports['registry']}"
+        engine_image.push(registry, lab.cache, report, release)
 
 
 def control_depot(action: str, service: str) -> None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from boxwright.lab.state import Report, Stopwatch, locked, write_atomically
 from boxwright.lab.store import environment, layers
 from boxwright.lab.store.cache import digest, sources
-from boxwright.lab.store.environment import SETTINGS, SITE, TIME, VLLM
+from boxwright.lab.store.environment import EARLIER, SETTINGS, SITE, TIME, VLLM
 from boxwright.lab.store.layers import Layer
 from boxwright.lab.store.registry import Registry, digest_of, manifest
 
 NAME = "vllm/vllm-openai"
-#: The official image's tags and the CUDA release that each tells of in its environment.
-TAGS = {f"v{VLLM}": "13.0.2", f"v{VLLM}-cu129": "12.9.1"}
+#: The official image's tags of each release, and the CUDA release that each tells of in its environment.
+TAGS = {
+    VLLM: {f"v{VLLM}": "13.0.2", f"v{VLLM}-cu129": "12.9.1"},
+    **{release: {f"v{release}": "13.0.2"} for release in EARLIER},
+}
+#: The user that the official image has since 0.22, for who runs it as another than root.
+USER = b"vllm:x:2000:0::/home/vllm:/usr/sbin/nologin\n"
 COMMAND = b"""\
 #!/usr/bin/python3
 import sys
@@ -27,16 +33,19 @@ if __name__ == "__main__":      # workers import this file anew
 """
 
 
-def build(cache: Path, report: Report) -> None:
+def build(cache: Path, report: Report, release: str = VLLM) -> None:
     """Have everything in the cache that the image is made of. Raises UserError when it cannot be made."""
-    image_layers(cache, report)
+    image_layers(cache, report, release)
 
 
-def push(registry_url: str, cache: Path, report: Report) -> None:
-    """Have the image under all its tags in a registry; what is there is not sent again. Raises UserError."""
+def push(registry_url: str, cache: Path, report: Report, release: str = VLLM) -> None:
+    """Have a release's image under all its tags in a registry; what is there is not sent again.
+
+    Raises UserError.
+    """
     registry = Registry(registry_url, NAME)
-    parts = image_layers(cache, report)
-    wanted = {tag: configuration(cuda, parts) for tag, cuda in TAGS.items()}
+    parts = image_layers(cache, report, release)
+    wanted = {tag: configuration(cuda, parts, release) for tag, cuda in TAGS[release].items()}
     manifests = {tag: manifest(config, parts) for tag, config in wanted.items()}
     missing = [tag for tag, content in manifests.items() if registry.digest_of(tag) != digest_of(content)]
     if not missing:
@@ -50,9 +59,9 @@ def push(registry_url: str, cache: Path, report: Report) -> None:
     report(f"lab: {NAME}:{', '.join(missing)} put into the registry in {watch}")
 
 
-def image_layers(cache: Path, report: Report) -> list[Layer]:
+def image_layers(cache: Path, report: Report, release: str = VLLM) -> list[Layer]:
     """The image's layers: the base system; the packages; their byte code and the command `vllm`."""
-    site = environment.ensure(cache, report)  # makes the base beside the packages
+    site = environment.ensure(cache, report, release)  # makes the base beside the packages
     base = environment.base(report)
     # Layers differ with the code that makes them; the packages' own digest is in the directory's name.
     code = digest(*sources("engine_image.py", "layers.py"))
@@ -61,8 +70,8 @@ def image_layers(cache: Path, report: Report) -> list[Layer]:
         def wanted(path: Path) -> bool:
             return ("__pycache__" in path.parts) is byte_code
 
-        command = [("/usr/local/bin/vllm", COMMAND, 0o755)] if byte_code else []
-        return layers.from_tree(site, SITE, TIME, wanted, command)
+        files = [("/usr/local/bin/vllm", COMMAND, 0o755), accounts(base)] if byte_code else []
+        return layers.from_tree(site, SITE, TIME, wanted, files)
 
     readers: dict[str, Callable[[], Iterator[bytes]]] = {
         base.name: lambda: layers.from_file(base),
@@ -80,7 +89,15 @@ def image_layers(cache: Path, report: Report) -> list[Layer]:
     return [Layer(known[name]["digest"], known[name]["size"], read) for name, read in readers.items()]
 
 
-def configuration(cuda: str, parts: list[Layer]) -> bytes:
+def accounts(base: Path) -> tuple[str, bytes, int]:
+    """The file of the image's users, as layers take it. base: the base system, a tar archive."""
+    with tarfile.open(base) as archive:
+        names = {member.name.removeprefix("./"): member for member in archive}
+        known = archive.extractfile(names["etc/passwd"])
+        return "/etc/passwd", (known.read() if known else b"") + USER, 0o644
+
+
+def configuration(cuda: str, parts: list[Layer], release: str = VLLM) -> bytes:
     """The image's configuration. cuda: the CUDA release that its environment names."""
     paths = (
         "/usr/local/nvidia/bin",
@@ -105,7 +122,7 @@ def configuration(cuda: str, parts: list[Layer]) -> bytes:
     }
     labels = {
         "org.opencontainers.image.title": "vLLM's CPU build for the Boxwright lab",
-        "org.opencontainers.image.version": VLLM,
+        "org.opencontainers.image.version": release,
         "maintainer": "Boxwright",
     }
     created = "2026-01-01T00:00:00Z"

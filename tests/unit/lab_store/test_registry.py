@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import tarfile
 import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -116,15 +118,24 @@ def test_a_registry_that_is_not_there_is_named():
 
 def test_pushing_the_image_again_sends_nothing(server, monkeypatch, tmp_path):
     parts = [layer(b"base"), layer(b"packages"), layer(b"code")]
-    monkeypatch.setattr(engine_image, "image_layers", lambda cache, report: parts)
+    monkeypatch.setattr(engine_image, "image_layers", lambda cache, report, release: parts)
     said: list[str] = []
     engine_image.push(server.url, tmp_path, said.append)
-    assert set(server.tags) == set(engine_image.TAGS)
+    assert set(server.tags) == {"v0.32.0", "v0.32.0-cu129"}
     assert len(said) == 1
     server.asked.clear()
     engine_image.push(server.url, tmp_path, said.append)
     assert {method for method, _ in server.asked} == {"HEAD"}
     assert len(said) == 1
+
+
+def test_an_earlier_release_has_its_own_tag_and_version(server, monkeypatch, tmp_path):
+    parts = [layer(b"base"), layer(b"packages"), layer(b"code")]
+    monkeypatch.setattr(engine_image, "image_layers", lambda cache, report, release: parts)
+    engine_image.push(server.url, tmp_path, lambda text: None, "0.29.0")
+    assert set(server.tags) == {"v0.29.0"}
+    labels = json.loads(engine_image.configuration("13.0.2", parts, "0.29.0"))["config"]["Labels"]
+    assert labels["org.opencontainers.image.version"] == "0.29.0"
 
 
 def test_the_image_looks_like_the_official_one():
@@ -133,3 +144,14 @@ def test_the_image_looks_like_the_official_one():
     assert "CUDA_VERSION=13.0.2" in config["config"]["Env"]
     assert "NVIDIA_REQUIRE_CUDA=cuda>=13.0" in config["config"]["Env"]
     assert config["rootfs"]["diff_ids"] == [layer(b"x").digest]
+
+
+def test_the_image_has_the_official_ones_user(tmp_path):
+    base = tmp_path / "base.tar"
+    with tarfile.open(base, "w") as archive:
+        member = tarfile.TarInfo("./etc/passwd")
+        member.size = 5
+        archive.addfile(member, io.BytesIO(b"root\n"))
+    path, content, mode = engine_image.accounts(base)
+    assert (path, mode) == ("/etc/passwd", 0o644)
+    assert content == b"root\nvllm:x:2000:0::/home/vllm:/usr/sbin/nologin\n"
