@@ -23,7 +23,7 @@ class ImageInfo:
     repository: without registry, tag and digest. engine: None for an image that the catalog does not know.
     release: `0.29.0`, None where the tag names none. cuda: None where unknown. problem: why there is no such
     tag, and nearest: tags that there are. moving: the tag is moved from image to image. compressed, unpacked:
-    bytes, None where unknown.
+    bytes, None where unknown. user: an account `UID:GID` of it beside root.
     """
 
     reference: str
@@ -40,6 +40,7 @@ class ImageInfo:
     nearest: tuple[str, ...] = ()
     compressed: int | None = None
     unpacked: int | None = None
+    user: str | None = None
 
     def with_tag(self, tag: str) -> str:
         """The reference with another tag, from the same registry."""
@@ -87,6 +88,7 @@ class Images:
         else:
             instead = _variants_tags(rule, release, variant) if problem else ()
         capability = _latest(rule["minimum_compute_capability"], release)
+        account = _latest(rule.get("user", ()), release)
         return ImageInfo(
             reference,
             repository,
@@ -99,6 +101,7 @@ class Images:
             moving=moving,
             problem=problem,
             nearest=instead,
+            user=account["user"] if account else None,
             **known,
         )
 

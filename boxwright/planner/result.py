@@ -64,6 +64,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "declared": flat.written(declared),
         "release": case.settings.release,
         "runtime": case.engine.runtime(),
+        "user": case.image.user,
         "weights": weights,
         "quantize": quantize,
         "drafter": _drafter(case),

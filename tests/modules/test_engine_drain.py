@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.engine_drain import busy, drains_itself, until_quiet
+from ansible.module_utils.engine_drain import busy, close, drains_itself, until_quiet
 from ansible.module_utils.engine_probe import Endpoint
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -45,3 +45,12 @@ def test_what_is_worked_on_is_the_engines_own_count():
     assert busy(endpoint) is None
     server.close()
     assert busy(endpoint) is None
+
+
+def test_a_guard_that_looks_for_it_is_told_to_take_no_new_work(tmp_path):
+    close({"cache_directory": str(tmp_path), "guard": {"closing": True}})
+    assert [path.name for path in tmp_path.iterdir()] == ["boxwright-closing"]
+    (tmp_path / "boxwright-closing").unlink()
+    close({"cache_directory": str(tmp_path), "guard": {}})
+    close({"cache_directory": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []

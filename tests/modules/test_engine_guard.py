@@ -1,6 +1,7 @@
 """The guard inside the engine's server, asked as a server asks its middleware."""
 
 import asyncio
+import json
 
 import pytest
 from ansible.module_utils import engine_guard
@@ -79,6 +80,31 @@ def test_without_a_key_of_its_own_it_does_not_start(monkeypatch):
     monkeypatch.delenv("VLLM_API_KEY")
     with pytest.raises(KeyError):
         asked()
+
+
+def test_who_asks_an_engine_that_is_about_to_end_is_told_to_come_back(monkeypatch, tmp_path):
+    monkeypatch.setattr(engine_guard, "CLOSING", str(tmp_path / "closing"))
+    assert asked("/v1/chat/completions", bearer(KEY), "POST") == "let in"
+    (tmp_path / "closing").touch()
+    assert asked("/v1/chat/completions", bearer(KEY), "POST") == 503
+    assert asked("/v1/realtime", bearer(KEY), kind="websocket") == 1012
+    assert asked("/v1/chat/completions", (), "POST") == 401
+    # How it fares is asked until its end.
+    assert asked("/metrics") == "let in"
+    assert asked("/v1/models", bearer(KEY)) == "let in"
+
+
+def test_the_refusal_says_when_to_come_back(monkeypatch, tmp_path):
+    monkeypatch.setattr(engine_guard, "CLOSING", str(tmp_path))
+    sent = []
+
+    async def send(event):
+        sent.append(event)
+
+    scope = {"type": "http", "path": "/v1/completions", "method": "POST", "headers": bearer(KEY)}
+    asyncio.run(engine_guard.Guard(None)(scope, None, send))
+    assert int(dict(sent[0]["headers"])[b"retry-after"]) > 0
+    assert json.loads(sent[1]["body"])["error"]["code"] == 503
 
 
 def test_what_is_no_request_goes_on():

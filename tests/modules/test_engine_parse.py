@@ -42,3 +42,6 @@ def test_the_container_can_do_nothing_but_read():
     assert words[place:] == [STATE["reference"], "-c", "program", "serve", "/model", "--swap-space", "4"]
     assert not {"--publish", "--volume"} & set(words)
     assert not any("api-key" in word for word in words)
+    assert "--user" not in words
+    words = engine_parse.command({**STATE, "user": "2000:0"}, "program")
+    assert words[words.index("--user") + 1] == "2000:0"

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils import cdi, engine_guard
+from ansible.module_utils import cdi, engine_guard, engine_owner
 from ansible.module_utils.command import Result
 from ansible.module_utils.docker_api import DockerError, Image
 from ansible.module_utils.engine_parse import Parsed
@@ -127,23 +127,43 @@ def test_a_draft_model_is_part_of_the_release(release, box):
     assert not {"drafter_directory", "drafter_revision"} & set(state)
 
 
+def test_the_images_own_user_where_it_can_read_the_weights(release, box, monkeypatch):
+    given = []
+    monkeypatch.setattr(engine_owner.os, "chown", lambda *call: given.append(call))
+    (box / "model").chmod(0o755)
+    made = release({"user": "2000:0"})
+    state = json.loads(text(box, "root", "releases", "qwen", made["releases"]["qwen"], "release.json"))
+    cache = str(box / "root" / "cache" / "qwen" / "user-2000")
+    assert (state["user"], state["cache_directory"], given) == ("2000:0", cache, [(cache, 2000, 0)])
+    assert "--user 2000:0" in text(box, "root", "releases", "qwen", made["releases"]["qwen"], "unit.service")
+    assert release()["releases"]["qwen"] != made["releases"]["qwen"]
+
+
+def test_root_where_the_images_own_user_cannot_read_the_weights(release, box):
+    (box / "model").chmod(0o700)
+    plain = release()["releases"]["qwen"]
+    closed = release({"user": "2000:2000"})
+    assert closed["releases"]["qwen"] == plain
+    assert f"may not read {box / 'model'}: chmod -R go+rX" in str(closed["warnings"])
+
+
 def test_a_draft_model_that_is_not_there_makes_no_release(release, box):
     result = release({"drafter": {"kind": "hub", "directory": "/nowhere/draft", "revision": "c" * 40}})
     assert "/nowhere/draft is not there" in result["msg"]
 
 
-def test_the_key_is_made_once_for_root_alone(release, box):
+def test_the_key_is_made_once_for_root_and_its_group_alone(release, box):
     release()
     key = box / "etc" / "engines" / "qwen" / "api-key"
     made = key.read_text()
     assert len(made.strip()) >= 40
-    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.stat().st_mode & 0o777 == 0o640
     assert key.parent.stat().st_mode & 0o777 == 0o700
     release()
     assert key.read_text() == made
     key.chmod(0o644)
     assert release()["changed"] is True
-    assert (key.read_text(), key.stat().st_mode & 0o777) == (made, 0o600)
+    assert (key.read_text(), key.stat().st_mode & 0o777) == (made, 0o640)
 
 
 def test_a_declared_key_is_written_and_never_shown(release, box, capsys):
@@ -328,7 +348,7 @@ def test_options_that_the_image_refuses_make_no_release(release, box, parser):
     assert Store(str(box / "root"), "qwen").releases() == [first]
     parser.says = Parsed(None, "no python3")
     result = release(changes)
-    assert "could not read its options beforehand: no python3" in str(result["warnings"][0])
+    assert "could not read its options beforehand: no python3" in str(result["warnings"])
     assert result["releases"]["qwen"] != first
 
 

@@ -117,7 +117,7 @@ def test_a_new_key_is_asked_for(box, served, rotate):
     assert (result["changed"], box.deeds) == (True, [("stop", "qwen"), ("start", "bbb3")])
     assert len(key(box)) == 64
     assert key(box) != KEY
-    assert (box.root / "key").stat().st_mode & 0o777 == 0o600
+    assert (box.root / "key").stat().st_mode & 0o777 == 0o640
     assert key(box) not in str(result)
 
 

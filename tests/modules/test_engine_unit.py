@@ -57,6 +57,11 @@ def test_hardened():
     assert not {"--privileged", "--ipc", "--restart", "--runtime"} & set(words)
 
 
+def test_it_runs_as_the_images_own_user_where_there_is_one():
+    assert after(argv(user="2000:0"), "--user") == ["2000:0"]
+    assert "--user" not in argv()
+
+
 def test_the_image_is_named_by_content_and_the_command_is_the_plans_to_the_letter():
     words = argv()
     place = words.index(STATE["reference"])
@@ -291,3 +296,14 @@ def test_nothing_on_the_engines_network_calls_out():
 def test_one_that_may_call_out_is_on_dockers_own_network():
     assert "--network" not in argv()
     assert "network create" not in unit_text(STATE, RELEASE)
+
+
+def test_an_engine_that_is_to_end_takes_no_new_work_and_the_next_one_does():
+    closing = STATE["cache_directory"] + "/boxwright-closing"
+    lines = unit_text({**STATE, "guard": {**GUARD, "closing": True}}, RELEASE).splitlines()
+    stops = [line for line in lines if line.startswith("ExecStop=")]
+    assert stops[0] == f"ExecStop=-/bin/touch {closing}"
+    assert "docker stop" in stops[1]
+    started = lines.index(f"ExecStartPre=/bin/rm --force {closing}")
+    assert started < next(place for place, line in enumerate(lines) if line.startswith("ExecStart="))
+    assert "boxwright-closing" not in unit_text({**STATE, "guard": GUARD}, RELEASE)

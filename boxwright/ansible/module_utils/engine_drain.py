@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Optional
 
+from ansible.module_utils.command import write
 from ansible.module_utils.engine_probe import Endpoint, ProbeError, counted
+from ansible.module_utils.engine_unit import closing_file
 
 #: The option by which an engine finishes its requests itself when it is to end, and takes no new ones.
 OWN_DRAIN = "--shutdown-timeout"
@@ -23,6 +25,13 @@ def drains_itself(state: Dict[str, Any]) -> bool:
     """Whether the engine of a release goes on with its requests after it was told to end (vLLM 0.18.1)."""
     words = [word.partition("=")[0] for word in state["command"]]
     return OWN_DRAIN in words
+
+
+def close(state: Dict[str, Any]) -> None:
+    """Have the guard of a release that runs tell new requests to come back, where it has one that does."""
+    closing = closing_file(state)
+    if closing:
+        write(closing, "", 0o644)
 
 
 def busy(endpoint: Endpoint) -> Optional[int]:
@@ -43,8 +52,8 @@ def until_quiet(
 ) -> Optional[int]:
     """Wait for a moment without requests, for engines that break them off when they are to end.
 
-    New ones are still taken meanwhile: nothing stands between the engine and its clients that could turn them
-    away. Returns how many requests are broken off; None where the engine does not tell.
+    New ones are still taken meanwhile where no guard stands between the engine and its clients. Returns how
+    many requests are broken off; None where the engine does not tell.
     """
     until = clock() + seconds
     while True:

@@ -1,7 +1,9 @@
 """Stands in front of an engine's routes, inside its server: without the key, none answers but its health.
 
 An engine's own check covers /v1 alone: vLLM's /invocations completes, and /tokenize and /metrics tell, for
-anybody who reaches the port. This file is put into the container as it is, and loaded by the engine's option
+anybody who reaches the port. And while an engine finishes its requests before it ends, it would answer new
+ones at once and with nothing (vLLM: HTTP 200, finish_reason "abort"): here they are told to come back. This
+file is put into the container as it is, and loaded by the engine's option
 for middleware; it must need nothing but Python.
 """
 
@@ -9,12 +11,19 @@ from __future__ import annotations
 
 import hmac
 import os
-from typing import Any, Awaitable, Callable, Dict
+from typing import Any, Awaitable, Callable, Dict, Tuple
 
 #: Paths that answer to anybody: they tell nothing but whether the engine is well.
 OPEN = ("/health", "/ping")
 #: Variables of the container: the key, and further paths that were declared to be open, space between them.
 KEY, OPEN_PATHS = "VLLM_API_KEY", "BOXWRIGHT_OPEN_PATHS"
+#: While the host has this file there, the engine takes no new work: it is about to end.
+CLOSING = "/cache/boxwright-closing"
+#: Methods of requests that are work; the others ask how it fares, which is asked until the end.
+_WORK = ("POST", "PUT", "PATCH", "DELETE")
+#: Seconds after which it makes sense to ask again: the next engine has begun to start by then.
+_RETRY_AFTER = b"15"
+_CLOSED = b'{"error": {"message": "This model is being restarted: try again soon", "code": 503}}'
 _REFUSAL = b'{"error": {"message": "Unauthorized: send the key as a Bearer token", "code": 401}}'
 
 Receive = Callable[[], Awaitable[Dict[str, Any]]]
@@ -31,14 +40,14 @@ class Guard:
 
     async def __call__(self, scope: Dict[str, Any], receive: Receive, send: Send) -> None:
         """Hand a request on, or turn it away."""
-        if scope["type"] not in ("http", "websocket") or self._may(scope):
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
+        elif not self._may(scope):
+            await _refuse(scope, send, 401, 1008, _REFUSAL, (b"www-authenticate", b"Bearer"))
+        elif _is_work(scope) and os.path.exists(CLOSING):
+            await _refuse(scope, send, 503, 1012, _CLOSED, (b"retry-after", _RETRY_AFTER))
         else:
-            headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
-            await send({"type": "http.response.start", "status": 401, "headers": headers})
-            await send({"type": "http.response.body", "body": _REFUSAL})
+            await self._app(scope, receive, send)
 
     def _may(self, scope: Dict[str, Any]) -> bool:
         # A browser asks by OPTIONS, without the key, whether it may ask with it.
@@ -49,3 +58,19 @@ class Guard:
             return False
         scheme, _, key = given[0].partition(b" ")
         return hmac.compare_digest(scheme.lower() + b" " + key.strip(), self._wanted)
+
+
+def _is_work(scope: Dict[str, Any]) -> bool:
+    return scope["type"] == "websocket" or scope["method"] in _WORK
+
+
+async def _refuse(
+    scope: Dict[str, Any], send: Send, status: int, code: int, body: bytes, header: Tuple[bytes, bytes]
+) -> None:
+    """Turn a request away: by an HTTP status, or a code where it is to become a WebSocket."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": code})
+        return
+    headers = [(b"content-type", b"application/json"), header]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

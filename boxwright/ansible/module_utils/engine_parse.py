@@ -40,6 +40,7 @@ def command(state: Dict[str, Any], program: str) -> List[str]:
     words = [DOCKER, "run", "--rm", "--pull", "never", "--network", "none", "--log-driver", "none"]
     words += ["--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL"]
     words += ["--security-opt", "no-new-privileges"]
+    words += ["--user", state["user"]] if state.get("user") else []
     words += ["--label", "boxwright.parses=" + state["name"], *devices(state)]
     words += ["--mount", mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)]
     words += [word for item in sorted(env.items()) for word in ("--env", "%s=%s" % item)]

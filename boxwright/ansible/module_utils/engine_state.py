@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import engine_guard
 from ansible.module_utils.docker_api import Image
 from ansible.module_utils.engine_unit import NETWORK, RUNTIME, TEMPLATE
 
+#: Of a key's file: root's, and read inside of the container by an engine that is of group 0 and not root.
+KEY_MODE = 0o640
+
 
 def state_of(
-    deployment: Dict[str, Any], image: Image, access: str, devices: List[str], params: Dict[str, Any]
+    deployment: Dict[str, Any],
+    image: Image,
+    access: str,
+    devices: List[str],
+    params: Dict[str, Any],
+    user: Optional[str] = None,
 ) -> Dict[str, Any]:
-    """Everything that makes a release the one it is: the same state gives the same unit, and the same id."""
+    """Everything that makes a release the one it is: the same state gives the same unit, and the same id.
+
+    user: `UID:GID` that its engine runs as, None for root.
+    """
     name = deployment["name"]
     weights = deployment.get("weights") or {}
     drafter = deployment.get("drafter") or {}
@@ -50,7 +61,11 @@ def state_of(
         "bind": deployment["bind"],
         "port": int(deployment["port"]),
         "shm_size": str(deployment.get("shm_size") or "1g"),
-        "cache_directory": os.path.join(params["root_dir"], "cache", name),
+        # What one user writes another cannot: each has its own, since root there may do no more than others.
+        "cache_directory": os.path.join(
+            params["root_dir"], "cache", name, *(["user-" + user.partition(":")[0]] if user else [])
+        ),
+        **({"user": user} if user else {}),
         "key_file": key_path(params["config_dir"], name),
         "stop_timeout_s": params["stop_timeout_s"],
         "restart_limit": params["restart_limit"],
@@ -68,6 +83,7 @@ def _guard(deployment: Dict[str, Any], params: Dict[str, Any]) -> Dict[str, Any]
             "option": option,
             "digest": hashlib.sha256(guard_source().encode("utf-8")).hexdigest(),
             "directory": os.path.join(params["root_dir"], "releases", deployment["name"]),
+            "closing": True,
             "open": sorted(deployment.get("open_paths") or []),
         }
     }

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ansible.module_utils import engine_room, systemctl
 from ansible.module_utils.command import read, write
 from ansible.module_utils.docker_api import Docker
-from ansible.module_utils.engine_drain import busy, drains_itself, until_quiet
+from ansible.module_utils.engine_drain import busy, close, drains_itself, until_quiet
 from ansible.module_utils.engine_exam import Exam, Matter
 from ansible.module_utils.engine_probe import Answer, endpoint_of
 from ansible.module_utils.engine_service import Service
@@ -121,6 +121,7 @@ class Gate:
         running = self.store.read(self.service.running_release())
         seconds = self.params["drain_seconds"]
         if running and not drains_itself(running.state):
+            close(running.state)
             endpoint = endpoint_of(running.state)
             until_quiet(
                 lambda: busy(endpoint),

@@ -6,9 +6,9 @@ import csv
 import io
 import os
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
-from ansible.module_utils.engine_guard import OPEN_PATHS
+from ansible.module_utils.engine_guard import CLOSING, OPEN_PATHS
 from ansible.module_utils.systemd_unit import exec_line, render, specifiers
 
 #: Part of every release's id: raise it when the unit's text changes for the same deployment.
@@ -117,6 +117,12 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         ("TimeoutStopSec", str(stop + 30)),
         ("SyslogIdentifier", container),
     ]
+    closing = closing_file(state)
+    if closing:
+        # What asks for an answer from now on is told to come back; what is being answered goes on.
+        stops = [name for name, _ in service].index("ExecStop")
+        service.insert(stops, ("ExecStop", "-" + exec_line([["/bin/touch", closing]])))
+        service.insert(1, ("ExecStartPre", exec_line([["/bin/rm", "--force", closing]])))
     if state.get("network"):
         service.insert(2, ("ExecStartPre", exec_line([["/bin/sh", "-c", NETWORK_MADE]])))
     if state["access"] != "none":
@@ -130,6 +136,13 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
     return text
 
 
+def closing_file(state: Dict[str, Any]) -> Optional[str]:
+    """The file by whose presence a release's guard takes no new work; None where there is none that looks."""
+    if not (state.get("guard") or {}).get("closing"):
+        return None
+    return os.path.join(str(state["cache_directory"]), os.path.basename(CLOSING))
+
+
 def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
     """The container's command line, in groups of what belongs together."""
     name = state["name"]
@@ -139,6 +152,7 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         ["--pull", "never", "--init", "--log-driver", "none"],
         ["--label", "boxwright.deployment=" + name, "--label", "boxwright.release=" + release],
         ["--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
+        ["--user", state["user"]] if state.get("user") else [],
         ["--shm-size", state["shm_size"], "--stop-timeout", str(state["stop_timeout_s"])],
         devices(state),
         ["--network", state["network"]] if state.get("network") else [],
@@ -159,7 +173,7 @@ def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
         env[OPEN_PATHS] = " ".join(state["guard"]["open"])
     groups += [["--env", "%s=%s" % item] for item in sorted(env.items())]
     groups += [["--entrypoint", "sh", state["reference"]], ["-c", _wrapper(state), "boxwright"]]
-    return [*groups, list(state["command"])]
+    return [group for group in [*groups, list(state["command"])] if group]
 
 
 def runtime_of(state: Dict[str, Any]) -> Dict[str, Any]:

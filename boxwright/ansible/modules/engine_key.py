@@ -12,6 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, write
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_bring import ARGUMENTS, engines_alone
+from ansible.module_utils.engine_state import KEY_MODE
 from ansible.module_utils.engine_store import Release, Store
 from ansible.module_utils.engine_switch import Gate
 from ansible.module_utils.engine_watch import GateError
@@ -42,11 +43,11 @@ results: {type: list, description: "As engine_gate's; none where no engine runs 
 def rotate(params: Dict[str, Any], docker: Docker, release: Release) -> Dict[str, Any]:
     """Write the new key and start the release with it. Raises GateError once the old one is back."""
     old = read(params["key_file"]) or ""
-    write(params["key_file"], secrets.token_hex(32) + "\n", 0o600)
+    write(params["key_file"], secrets.token_hex(32) + "\n", KEY_MODE)
     try:
         return _serve(params, docker, release, "its key is new")
     except GateError:
-        write(params["key_file"], old, 0o600)
+        write(params["key_file"], old, KEY_MODE)
         _serve(params, docker, release, "its new key did not do")
         raise
 

@@ -11,8 +11,9 @@ from ansible.module_utils import cdi
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run
 from ansible.module_utils.docker_api import Docker, DockerError, Image, parse_reference
+from ansible.module_utils.engine_owner import make_cache, unreadable
 from ansible.module_utils.engine_parse import parsed
-from ansible.module_utils.engine_state import guard_source, key_path, state_of
+from ansible.module_utils.engine_state import KEY_MODE, guard_source, key_path, state_of
 from ansible.module_utils.engine_store import Store, release_id
 from ansible.module_utils.engine_unit import GUARD_FILE, refusals, unit_text
 from ansible.module_utils.nvidia_smi import outcome, query, whole
@@ -132,7 +133,7 @@ class Host:
 
 
 def ensure_key(path: str, declared: Optional[str], check: bool, as_option: bool = False) -> bool:
-    """Have a key in its file, for root alone: the declared one, else the one there, else a new one.
+    """Have a key in its file, for root and its group: the declared one, else the one there, else a new one.
 
     as_option: the engine takes it from a file of options, where a dash in front would make it an option.
     """
@@ -147,7 +148,7 @@ def ensure_key(path: str, declared: Optional[str], check: bool, as_option: bool 
         raise ReleaseError("the api_key begins with a dash, which this engine would take for an option")
     if not check:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    return bool(ensure(path, key + "\n", 0o600, check=check))
+    return bool(ensure(path, key + "\n", KEY_MODE, check=check))
 
 
 class Result:
@@ -188,7 +189,7 @@ def prepare(
             )
     access = host.access()
     devices = host.devices(access, deployment.get("gpus") or [], deployment.get("devices") or [])
-    state = state_of(deployment, image, access, devices, params)
+    state = state_of(deployment, image, access, devices, params, _user(deployment, result))
     wrong = refusals(state)
     if wrong:
         raise ReleaseError("\n".join(wrong))
@@ -202,7 +203,7 @@ def prepare(
     if program and not check and store.link("current") and store.read(release) is None:
         _refuse_options(state, program, result)
     if not check:
-        os.makedirs(state["cache_directory"], mode=0o700, exist_ok=True)
+        make_cache(state["cache_directory"], state.get("user"))
     before = store.read(store.link("current"))
     result.releases[name] = release
     files = {GUARD_FILE: guard_source()} if state.get("guard") else {}
@@ -217,6 +218,21 @@ def prepare(
                 "after": unit,
             }
         )
+
+
+def _user(deployment: Dict[str, Any], result: Result) -> Optional[str]:
+    """The user that the engine runs as: the image's own, where that can read the weights; None for root."""
+    user: Optional[str] = deployment.get("user")
+    directories = (deployment["model_directory"], (deployment.get("drafter") or {}).get("directory"))
+    for directory in directories if user else ():
+        closed = unreadable(directory, str(user)) if directory else None
+        if closed:
+            result.doubts.append(
+                "%s: its engine runs as root, since user %s of its image may not read %s: chmod -R go+rX %s"
+                % (deployment["name"], user, closed, directory)
+            )
+            return None
+    return user
 
 
 def _refuse_options(state: Dict[str, Any], program: str, result: Result) -> None:

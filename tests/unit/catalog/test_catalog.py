@@ -117,6 +117,19 @@ class TestImages:
     def test_the_same_release_for_another_cuda(self, reference, major, other):
         assert CATALOG.images.variant(reference, major) == other
 
+    @pytest.mark.parametrize(
+        ("reference", "user"),
+        [
+            ("vllm/vllm-openai:v0.21.0", None),
+            ("vllm/vllm-openai:v0.29.0-cu129", "2000:0"),
+            ("r.example:5000/vllm/vllm-openai:v0.32.0", "2000:0"),
+            ("vllm/vllm-openai:nightly", None),
+            ("lmsysorg/sglang:v0.5.23", None),
+        ],
+    )
+    def test_the_account_that_an_image_has_beside_root(self, reference, user):
+        assert CATALOG.images.identify(reference).user == user
+
     def test_drivers_for_cuda_versions(self):
         assert CATALOG.images.driver_branch("12.8") == 525
         assert CATALOG.images.driver_branch("13.0") == 580
