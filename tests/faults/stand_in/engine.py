@@ -13,6 +13,11 @@ KEY = os.environ.get("VLLM_API_KEY", "")
 #: An option that the release of the image's tag has, and this parser does not.
 GONE = "--max-num-queued-reqs"
 NUMBERS = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+#: Of an engine whose drafts the model never takes.
+METRICS = (
+    'vllm:spec_decode_num_draft_tokens_total{engine="0"} 120.0\n'
+    'vllm:spec_decode_num_accepted_tokens_total{engine="0"} 0.0\n'
+)
 running, lock, ending = [0], threading.Lock(), threading.Event()
 
 
@@ -45,7 +50,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.headers.get("Authorization") != "Bearer " + KEY:
             self.reply(401, '{"error": "Unauthorized"}')
         elif self.path == "/metrics":
-            self.reply(200, "", "text/plain")
+            self.reply(200, METRICS if WAY == "no-drafts" else "", "text/plain")
         else:
             name = "another" if WAY == "other-name" else sys.argv[sys.argv.index("--served-model-name") + 1]
             self.reply(200, json.dumps({"data": [{"id": name}]}))
@@ -82,6 +87,9 @@ def serve(_):
     log("Initializing a V1 LLM engine (v0.31.0) with config: model='/model'")
     if WAY == "crash":
         print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", file=sys.stderr)
+        sys.exit(1)
+    if WAY == "broken":
+        print("ImportError: libcudart.so.13: cannot open shared object file", file=sys.stderr)
         sys.exit(1)
     if WAY == "ends":
         sys.exit(0)

@@ -25,10 +25,12 @@ FILES = {
 }
 
 
-def push(registry_url, empty):
-    """Put the image into a registry. empty: a directory without files."""
+def push(registry_url, empty, tag=TAG, padding=0):
+    """Put the image into a registry. empty: a directory without files; padding: bytes that fill its layer."""
     base = environment.base(print)
     files = [(name, content, 0o755) for name, content in FILES.items()]
+    files.append(engine_image.accounts(base))
+    files += [("/srv/padding", bytes(padding), 0o644)] if padding else []
 
     def added():
         return layers.from_tree(empty, "/srv", environment.TIME, lambda path: True, files)
@@ -38,9 +40,9 @@ def push(registry_url, empty):
     for part in parts:
         registry.put_layer(part)
     known = json.loads(engine_image.configuration("13.0.2", parts))
-    known["config"]["Labels"]["org.opencontainers.image.version"] = TAG.removeprefix("v")
+    known["config"]["Labels"]["org.opencontainers.image.version"] = tag.removeprefix("v")
     configuration = json.dumps(known, sort_keys=True).encode()
     registry.put_bytes(configuration)
     content = manifest(configuration, parts)
-    registry.put_manifest(TAG, content)
+    registry.put_manifest(tag, content)
     return f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -1,0 +1,110 @@
+"""A steady load on an endpoint, and what became of each request."""
+
+import http.client
+import itertools
+import json
+import threading
+import time
+from collections import Counter
+from typing import NamedTuple
+
+#: Seconds between a short request's end and the next, and before one that was turned away is tried again.
+PAUSE_S, AGAIN_S = 0.2, 0.2
+LONG_TOKENS = 96
+
+
+class Request(NamedTuple):
+    """One request. outcome: answered, turned away (HTTP 503), refused (no connection), or broken off."""
+
+    kind: str
+    sent: float
+    ended: float
+    outcome: str
+    said: str
+    retry_after: str | None = None
+
+
+class Load:
+    """Two clients of one endpoint: one asks briefly again and again, the other has long answers streamed."""
+
+    def __init__(self, address, port, key, model):
+        self._address, self._port, self._key, self._model = address, port, key, model
+        self.requests = []
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(kind,), daemon=True) for kind in ("short", "long")
+        ]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        for thread in self._threads:
+            thread.join(180)
+
+    def _repeat(self, kind):
+        while not self._over.is_set():
+            request = self.ask(kind)
+            self.requests.append(request)
+            time.sleep(PAUSE_S if request.outcome == "answered" else AGAIN_S)
+
+    def ask(self, kind):
+        """Send one request and wait for its end."""
+        sent = time.time()
+        connection = http.client.HTTPConnection(self._address, self._port, timeout=5)
+        try:
+            connection.connect()
+        except OSError as error:
+            return Request(kind, sent, time.time(), "refused", repr(error))
+        try:
+            connection.sock.settimeout(120)
+            connection.request("POST", "/v1/chat/completions", self._body(kind), self._headers)
+            response = connection.getresponse()
+            text = response.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            return Request(kind, sent, time.time(), "broken off", repr(error))
+        finally:
+            connection.close()
+        ended = time.time()
+        if response.status == 503:
+            return Request(kind, sent, ended, "turned away", text, response.getheader("Retry-After"))
+        whole = response.status == 200 and _whole(kind, text)
+        return Request(kind, sent, ended, "answered" if whole else "broken off", text[-300:])
+
+    @property
+    def _headers(self):
+        return {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+
+    def _body(self, kind):
+        prompt = "Name the capital city of France." if kind == "short" else "Tell a long story about a fox."
+        body = {
+            "model": self._model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0,
+            "max_tokens": 12 if kind == "short" else LONG_TOKENS,
+            "stream": kind == "long",
+        }
+        # So long that it is surely running when its engine is to end.
+        return json.dumps(body | ({"ignore_eos": True} if kind == "long" else {}))
+
+    def outcomes(self):
+        """How many requests had which outcome."""
+        return dict(Counter(request.outcome for request in self.requests))
+
+    def gap(self):
+        """The longest time without an answer: its beginning, and its end."""
+        ends = sorted(request.ended for request in self.requests if request.outcome == "answered")
+        return max(itertools.pairwise(ends), key=lambda pair: pair[1] - pair[0])
+
+
+def _whole(kind, text):
+    """Whether an answer came to its end."""
+    if kind == "short":
+        choice = json.loads(text)["choices"][0]
+        return choice["finish_reason"] in ("stop", "length") and "Paris" in choice["message"]["content"]
+    events = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    reasons = [json.loads(event)["choices"][0].get("finish_reason") for event in events[:-1]]
+    return events[-1:] == ["[DONE]"] and [reason for reason in reasons if reason] == ["length"]

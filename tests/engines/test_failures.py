@@ -1,0 +1,118 @@
+"""Further ways in which a new release can fail, those that take longer; the one before it serves again."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
+from stand_in import image
+from stand_in.box import DEPOT, ROOT, RUNS, TRIAL, registry, up
+
+pytestmark = pytest.mark.lab
+
+HOST = "failures1"
+DRAFTING = {"speculative": {"method": "ngram", "tokens": 3}}
+#: How the new release fails; what else is declared; what is said of it.
+FAILURES = [
+    ("broken", {}, {}, ["ended with exit status 1", "libcudart"]),
+    (
+        "hang",
+        {"engine_stage_timeouts_s": {"loading": 5}},
+        {},
+        ["it has been loading for", "without getting on"],
+    ),
+    ("silent", {}, {}, ["the model is listed, but gave no answer", "EngineCore"]),
+    ("other-name", {}, {}, ["it serves another, not smollm2"]),
+    ("no-drafts", {}, DRAFTING, ["it drafted 120 tokens and none was accepted"]),
+    ("small", {}, {}, ["it holds 64 tokens, and the plan promised"]),
+]
+
+
+@pytest.fixture(scope="module")
+def box(verb, simulated, tmp_path_factory):
+    with up(HOST, simulated, verb, tmp_path_factory.mktemp) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def well(box):
+    """The release that serves and must go on doing so."""
+    return box.serves()
+
+
+@pytest.mark.parametrize(("way", "variables", "declared", "said"), FAILURES, ids=[row[0] for row in FAILURES])
+def test_a_release_that_does_not_serve_makes_way_for_the_one_before(
+    box, well, way, variables, declared, said
+):
+    message = box.bring(variables, env={"STAND_IN": way}, **declared)
+    for text in said:
+        assert text in message
+    assert f"The release before it, {well}, serves again." in message
+    assert box.serves() == well
+
+
+def test_a_port_that_somebody_has_taken_stops_nothing(box, well):
+    before = box.do(*RUNS)
+    box.do("systemd-run", "--unit=squatter", "python3", "-m", "http.server", "8001")
+    try:
+        message = box.bring(port=8001)
+    finally:
+        box.do("systemctl", "stop", "squatter")
+    assert "8001" in message
+    assert "squatter" in message or "python3" in message
+    assert box.do(*RUNS) == before
+    assert box.serves() == well
+
+
+def test_a_port_that_is_taken_while_the_old_engine_ends_is_given_up(box, well):
+    """Docker cannot publish it: the new engine does not begin, and the old one has its own port."""
+    squatter = f"until test -e {TRIAL}; do sleep 0.1; done; exec python3 -m http.server 8001"
+    box.do("systemd-run", "--unit=squatter", "sh", "-c", squatter)
+    try:
+        message = box.bring(port=8001)
+    finally:
+        box.do("systemctl", "stop", "squatter", check=False)
+    assert "address already in use" in message or "port is already allocated" in message
+    assert f"The release before it, {well}, serves again." in message
+    assert box.serves() == well
+
+
+def test_a_disk_that_is_full_while_an_image_is_pulled_stops_nothing(box, well, tmp_path):
+    before = box.do(*RUNS)
+    (tmp_path / "empty").mkdir()
+    digest = image.push(registry(), tmp_path / "empty", "v0.30.0", padding=64 << 20)
+    box.do("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/var/lib/docker/tmp")
+    try:
+        message = box.bring(image=f"{DEPOT}/{image.NAME}:v0.30.0@{digest}")
+    finally:
+        box.do("umount", "--lazy", "/var/lib/docker/tmp")
+    assert "the disk under Docker's data root is full" in message
+    assert box.do(*RUNS) == before
+    assert box.serves() == well
+
+
+def test_a_host_that_is_rebooted_in_the_middle_starts_what_has_answered(box, well):
+    words = box.declare(env={"STAND_IN": "hang"})
+    run = subprocess.Popen(
+        [ROOT / "invoke", "provision", "--host", HOST, *map(str, words)],
+        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 300
+        while box.release in ("", well):
+            assert run.poll() is None, "the run ended before the new release was started"
+            assert time.monotonic() < until
+            time.sleep(1)
+        box.host.restart()
+    finally:
+        run.kill()
+        run.wait(30)
+    until = time.monotonic() + 180
+    while box.ask()[0] != 200 and time.monotonic() < until:
+        time.sleep(1)
+    assert box.serves() == well
+    assert box.bring() is None
+    assert box.serves() == well
