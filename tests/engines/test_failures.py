@@ -116,3 +116,44 @@ def test_a_host_that_is_rebooted_in_the_middle_starts_what_has_answered(box, wel
     assert box.serves() == well
     assert box.bring() is None
     assert box.serves() == well
+
+
+def engines(box):
+    """What is there of each deployment: containers that run, units, releases, keys."""
+    return {
+        "containers": sorted(box.do("docker", "ps", "--format", "{{.Names}}").split()),
+        "units": sorted(
+            box.do("sh", "-c", "cd /etc/systemd/system && ls | grep -E '^boxwright-(smollm2|two)'").split()
+        ),
+        "releases": sorted(box.do("ls", "/var/lib/boxwright/releases").split()),
+    }
+
+
+def test_two_that_share_a_card_one_renamed_one_dropped(box, well):
+    half = {"gpu_memory_utilization": 0.4, "kv_cache_memory_bytes": None}
+    weights = box.do("find", "/var/lib/boxwright/models", "-name", "*.safetensors")
+    assert box.bring(None, {"name": "two", "port": 8001}, **half) is None
+    names = ["boxwright-smollm2", "boxwright-two"]
+    assert engines(box) == {
+        "containers": names,
+        "units": [f"{name}.service" for name in names],
+        "releases": ["smollm2", "two"],
+    }
+    first = box.do(*RUNS)
+    assert box.bring(None, {"name": "two-renamed", "port": 8001}, **half) is None
+    names = ["boxwright-smollm2", "boxwright-two-renamed"]
+    assert engines(box) == {
+        "containers": names,
+        "units": [f"{name}.service" for name in names],
+        "releases": ["smollm2", "two-renamed"],
+    }
+    assert box.do(*RUNS) == first, "the one beside it went on"
+    assert box.bring() is None
+    assert engines(box) == {
+        "containers": ["boxwright-smollm2"],
+        "units": ["boxwright-smollm2.service"],
+        "releases": ["smollm2"],
+    }
+    assert box.do("systemctl", "list-units", "--all", "--plain", "--no-legend", "boxwright-two*") == ""
+    assert box.do("find", "/var/lib/boxwright/models", "-name", "*.safetensors") == weights
+    assert box.serves() == well

@@ -37,15 +37,21 @@ class Box:
         (place / "hosts.yml").write_text(yaml.safe_dump({"lab": {"hosts": {self.name: {}}}}))
         (place / "host_vars").mkdir()
 
-    def declare(self, variables=None, **deployment):
-        """What the box shall serve from now on; the words that name the inventories."""
-        found = {"box_deployments": [{**self.deployment, **deployment}], **(variables or {})}
+    def declare(self, variables=None, *others, **deployment):
+        """What the box shall serve from now on; the words that name the inventories.
+
+        others: further deployments, each as it differs from the first. What is None is left out.
+        """
+        first = {
+            name: value for name, value in {**self.deployment, **deployment}.items() if value is not None
+        }
+        found = {"box_deployments": [first, *({**first, **one} for one in others)], **(variables or {})}
         (self.place / "host_vars" / f"{self.name}.yml").write_text(yaml.safe_dump(found))
         return ["--inventory", ROOT / "inventory" / "lab", "--inventory", self.place]
 
-    def bring(self, variables=None, **deployment):
+    def bring(self, variables=None, *others, **deployment):
         """Bring it there; the failure's message, None without one."""
-        words = self.declare(variables, **deployment)
+        words = self.declare(variables, *others, **deployment)
         report = play("../tests/faults/engine.yml", [self.name], words[1::2], quiet=True)
         failure = report.hosts[self.name].failure
         return failure["message"] if failure else None
