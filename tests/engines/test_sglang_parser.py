@@ -9,7 +9,7 @@ from boxwright import catalog, planner
 from boxwright.engines import sglang
 from boxwright.lab.state import Lab
 from boxwright.lab.store import environment, packages, workshop
-from boxwright.lab.store.cache import kept
+from boxwright.lab.store.cache import digest, kept
 from boxwright.spec.box import Box, Cards, Deployment, ModelRef, Speculative
 
 pytestmark = pytest.mark.lab
@@ -18,7 +18,7 @@ RELEASE = "0.5.23"
 PLACE = "/opt/sglang"
 #: What its parser's modules need beside the packages of vLLM.
 NEEDED = ("orjson==3.13.0",)
-#: What the parser's modules import and never ask: kernels for cards, a gigabyte of them. It has every name.
+#: What the parser imports and never asks, kernels for cards (a gigabyte) and notebooks: it has every name.
 ABSENT = """\
 import importlib.abc, importlib.machinery, sys, types
 
@@ -35,7 +35,7 @@ class Anything(types.ModuleType):
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "triton":
+        if name.partition(".")[0] in ("triton", "IPython"):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
@@ -99,7 +99,7 @@ def unpacked(cache):
         packages.install(list(folder.glob("*.whl")), folder / "site", environment.PYTHON)
 
     (cache / "sglang").mkdir(exist_ok=True)
-    return kept(cache / "sglang" / RELEASE, print, f"SGLang {RELEASE}", make) / "site"
+    return kept(cache / "sglang" / f"{RELEASE}-{digest(*NEEDED)}", print, f"SGLang {RELEASE}", make) / "site"
 
 
 @pytest.fixture(scope="module")
