@@ -1,6 +1,7 @@
 """The guard inside the engine's server, asked as a server asks its middleware."""
 
 import asyncio
+import fcntl
 import json
 
 import pytest
@@ -12,9 +13,11 @@ KEY = "sk-0123456789"
 
 
 @pytest.fixture(autouse=True)
-def container(monkeypatch):
+def container(monkeypatch, tmp_path):
     monkeypatch.setenv("VLLM_API_KEY", KEY)
     monkeypatch.setenv("BOXWRIGHT_OPEN_PATHS", "/metrics /version")
+    monkeypatch.setattr(engine_guard, "CLOSING", str(tmp_path / "closing"))
+    monkeypatch.setattr(engine_guard, "WORKING", str(tmp_path / "working"))
 
 
 def asked(path="/v1/models", headers=(), method="GET", kind="http"):
@@ -82,8 +85,7 @@ def test_without_a_key_of_its_own_it_does_not_start(monkeypatch):
         asked()
 
 
-def test_who_asks_an_engine_that_is_about_to_end_is_told_to_come_back(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine_guard, "CLOSING", str(tmp_path / "closing"))
+def test_who_asks_an_engine_that_is_about_to_end_is_told_to_come_back(tmp_path):
     assert asked("/v1/chat/completions", bearer(KEY), "POST") == "let in"
     (tmp_path / "closing").touch()
     assert asked("/v1/chat/completions", bearer(KEY), "POST") == 503
@@ -94,8 +96,52 @@ def test_who_asks_an_engine_that_is_about_to_end_is_told_to_come_back(monkeypatc
     assert asked("/v1/models", bearer(KEY)) == "let in"
 
 
-def test_the_refusal_says_when_to_come_back(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine_guard, "CLOSING", str(tmp_path))
+def alone(place):
+    """Whether nobody else holds the lock: as the host's `flock --exclusive` gets it."""
+    with open(place, "a") as lock:  # noqa: PTH123 - the descriptor is what is locked
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_the_host_sees_when_the_last_request_is_through(tmp_path):
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(alone(engine_guard.WORKING))
+
+    guard = engine_guard.Guard(app)
+    work = {"type": "http", "path": "/v1/completions", "method": "POST", "headers": bearer(KEY)}
+
+    async def two():
+        await asyncio.gather(guard(work, None, None), guard(work, None, None))
+
+    asyncio.run(two())
+    assert seen == [False, False]
+    assert alone(engine_guard.WORKING)
+    asyncio.run(guard({**work, "method": "GET"}, None, None))
+    assert seen[2] is True, "who asks how it fares keeps no engine from its end"
+
+
+def test_a_request_that_fails_holds_nothing():
+    async def app(scope, receive, send):
+        raise RuntimeError("engine died")
+
+    work = {"type": "http", "path": "/v1/completions", "method": "POST", "headers": bearer(KEY)}
+    with pytest.raises(RuntimeError):
+        asyncio.run(engine_guard.Guard(app)(work, None, None))
+    assert alone(engine_guard.WORKING)
+
+
+def test_work_goes_on_where_the_lock_cannot_be_had(monkeypatch, tmp_path):
+    monkeypatch.setattr(engine_guard, "WORKING", str(tmp_path / "nowhere" / "working"))
+    assert asked("/v1/completions", bearer(KEY), "POST") == "let in"
+
+
+def test_the_refusal_says_when_to_come_back(tmp_path):
+    (tmp_path / "closing").touch()
     sent = []
 
     async def send(event):

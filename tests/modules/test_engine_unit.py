@@ -300,10 +300,14 @@ def test_one_that_may_call_out_is_on_dockers_own_network():
 
 def test_an_engine_that_is_to_end_takes_no_new_work_and_the_next_one_does():
     closing = STATE["cache_directory"] + "/boxwright-closing"
-    lines = unit_text({**STATE, "guard": {**GUARD, "closing": True}}, RELEASE).splitlines()
+    working = STATE["cache_directory"] + "/boxwright-working"
+    guard = {**GUARD, "closing": True, "drain_seconds": 45}
+    lines = unit_text({**STATE, "guard": guard}, RELEASE).splitlines()
     stops = [line for line in lines if line.startswith("ExecStop=")]
     assert stops[0] == f"ExecStop=-/bin/touch {closing}"
-    assert "docker stop" in stops[1]
-    started = lines.index(f"ExecStartPre=/bin/rm --force {closing}")
+    assert stops[1].startswith(f"ExecStop=-/usr/bin/flock --exclusive --timeout 45 {working} /bin/sh -c ")
+    assert stops[1].endswith("boxwright-qwen")
+    assert "docker stop" in stops[2]
+    started = lines.index(f"ExecStartPre=/bin/rm --force {closing} {working}")
     assert started < next(place for place, line in enumerate(lines) if line.startswith("ExecStart="))
     assert "boxwright-closing" not in unit_text({**STATE, "guard": GUARD}, RELEASE)

@@ -1,17 +1,20 @@
 """Stands in front of an engine's routes, inside its server: without the key, none answers but its health.
 
 An engine's own check covers /v1 alone: vLLM's /invocations completes, and /tokenize and /metrics tell, for
-anybody who reaches the port. And while an engine finishes its requests before it ends, it would answer new
-ones at once and with nothing (vLLM: HTTP 200, finish_reason "abort"): here they are told to come back. This
-file is put into the container as it is, and loaded by the engine's option
-for middleware; it must need nothing but Python.
+anybody who reaches the port. And an engine that is told to end answers requests that it has not begun at once
+and with nothing (vLLM: HTTP 200, finish_reason "abort"): before that, new ones are told to come back here, and
+the host sees by a lock when those that run are through.
+
+This file is put into the container as it is, and loaded by the engine's option for middleware; it must need
+nothing but Python.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hmac
 import os
-from typing import Any, Awaitable, Callable, Dict, Tuple
+from typing import Any, Awaitable, Callable, Dict, Optional, Tuple
 
 #: Paths that answer to anybody: they tell nothing but whether the engine is well.
 OPEN = ("/health", "/ping")
@@ -19,6 +22,9 @@ OPEN = ("/health", "/ping")
 KEY, OPEN_PATHS = "VLLM_API_KEY", "BOXWRIGHT_OPEN_PATHS"
 #: While the host has this file there, the engine takes no new work: it is about to end.
 CLOSING = "/cache/boxwright-closing"
+#: Every request that is worked on holds a shared lock of this file: who gets it alone finds none. The kernel
+#: keeps count, over all processes of a server, and of those that died, too.
+WORKING = "/cache/boxwright-working"
 #: Methods of requests that are work; the others ask how it fares, which is asked until the end.
 _WORK = ("POST", "PUT", "PATCH", "DELETE")
 #: Seconds after which it makes sense to ask again: the next engine has begun to start by then.
@@ -44,10 +50,22 @@ class Guard:
             await self._app(scope, receive, send)
         elif not self._may(scope):
             await _refuse(scope, send, 401, 1008, _REFUSAL, (b"www-authenticate", b"Bearer"))
-        elif _is_work(scope) and os.path.exists(CLOSING):
-            await _refuse(scope, send, 503, 1012, _CLOSED, (b"retry-after", _RETRY_AFTER))
-        else:
+        elif not _is_work(scope):
             await self._app(scope, receive, send)
+        else:
+            await self._work(scope, receive, send)
+
+    async def _work(self, scope: Dict[str, Any], receive: Receive, send: Send) -> None:
+        held = _hold()
+        try:
+            # In this order: a request that saw no sign of the end is one that the end waits for.
+            if not os.path.exists(CLOSING):
+                await self._app(scope, receive, send)
+                return
+        finally:
+            if held is not None:
+                os.close(held)
+        await _refuse(scope, send, 503, 1012, _CLOSED, (b"retry-after", _RETRY_AFTER))
 
     def _may(self, scope: Dict[str, Any]) -> bool:
         # A browser asks by OPTIONS, without the key, whether it may ask with it.
@@ -58,6 +76,20 @@ class Guard:
             return False
         scheme, _, key = given[0].partition(b" ")
         return hmac.compare_digest(scheme.lower() + b" " + key.strip(), self._wanted)
+
+
+def _hold() -> Optional[int]:
+    """A share of the lock, held until it is closed; None where there is none to be had: work goes before."""
+    try:
+        descriptor = os.open(WORKING, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _is_work(scope: Dict[str, Any]) -> bool:

@@ -84,6 +84,7 @@ def _guard(deployment: Dict[str, Any], params: Dict[str, Any]) -> Dict[str, Any]
             "digest": hashlib.sha256(guard_source().encode("utf-8")).hexdigest(),
             "directory": os.path.join(params["root_dir"], "releases", deployment["name"]),
             "closing": True,
+            "drain_seconds": params["drain_seconds"],
             "open": sorted(deployment.get("open_paths") or []),
         }
     }

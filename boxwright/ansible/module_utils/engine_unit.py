@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils.engine_guard import CLOSING, OPEN_PATHS
+from ansible.module_utils.engine_guard import CLOSING, OPEN_PATHS, WORKING
 from ansible.module_utils.systemd_unit import exec_line, render, specifiers
 
 #: Part of every release's id: raise it when the unit's text changes for the same deployment.
@@ -56,6 +56,9 @@ NETWORK_MADE = (
     "--opt com.docker.network.bridge.enable_ip_masquerade=false "
     "--opt com.docker.network.bridge.enable_icc=false %s >/dev/null" % (NETWORK, NETWORK)
 )
+FLOCK = "/usr/bin/flock"
+#: Ends a container whose last answer has just been handed to the network.
+END = 'sleep 0.2; exec %s kill "$0"' % DOCKER
 _SECRET_NAME = re.compile(r"(?i)(^|_)(api_?key|key|token|secret|password|passwd)$")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -103,13 +106,14 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         ("StartLimitIntervalSec", str(state["restart_window_s"])),
         ("StartLimitBurst", str(state["restart_limit"])),
     ]
+    closing = closing_file(state)
     service = [
         ("Type", "exec"),
         ("ExecStartPre", "-" + exec_line([[DOCKER, "rm", "--force", container]])),
         ("ExecStart", exec_line(docker_run(state, release), width=4)),
         # It runs after an engine that ended by itself, too: then there is nothing to stop.
         ("ExecStop", "-" + exec_line([[DOCKER, "stop", "--time", str(stop), container]])),
-        ("SuccessExitStatus", "143"),
+        ("SuccessExitStatus", "143 137" if closing else "143"),
         # vLLM can die with exit status 0 (EngineDeadError ends its server orderly), so: always.
         ("Restart", "always"),
         ("RestartSec", "10"),
@@ -117,12 +121,18 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         ("TimeoutStopSec", str(stop + 30)),
         ("SyslogIdentifier", container),
     ]
-    closing = closing_file(state)
     if closing:
-        # What asks for an answer from now on is told to come back; what is being answered goes on.
+        drain = state["guard"]["drain_seconds"]
+        # What asks for an answer from now on is told to come back; what is being answered goes on. Once it is
+        # through there is nothing to lose, and an engine takes seconds to take itself apart.
         stops = [name for name, _ in service].index("ExecStop")
-        service.insert(stops, ("ExecStop", "-" + exec_line([["/bin/touch", closing]])))
-        service.insert(1, ("ExecStartPre", exec_line([["/bin/rm", "--force", closing]])))
+        working = os.path.join(os.path.dirname(closing), os.path.basename(WORKING))
+        quiet = [FLOCK, "--exclusive", "--timeout", str(drain), working, "/bin/sh", "-c", END, container]
+        service[stops:stops] = [
+            ("ExecStop", "-" + exec_line([["/bin/touch", closing]])),
+            ("ExecStop", "-" + exec_line([quiet])),
+        ]
+        service.insert(1, ("ExecStartPre", exec_line([["/bin/rm", "--force", closing, working]])))
     if state.get("network"):
         service.insert(2, ("ExecStartPre", exec_line([["/bin/sh", "-c", NETWORK_MADE]])))
     if state["access"] != "none":

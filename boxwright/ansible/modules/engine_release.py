@@ -42,6 +42,7 @@ options:
     description: "Seconds an engine has to end after SIGTERM, its running requests included."
     type: int
     default: 30
+  drain_seconds: {type: int, default: 60, description: "Of these, what its running requests may take."}
   restart_limit:
     description: "Starts within restart_window_s after which systemd gives up."
     type: int
@@ -260,6 +261,7 @@ def main() -> None:
             "root_dir": {"type": "path", "required": True},
             "config_dir": {"type": "path", "required": True},
             "stop_timeout_s": {"type": "int", "default": 30},
+            "drain_seconds": {"type": "int", "default": 60},
             "restart_limit": {"type": "int", "default": 5},
             "restart_window_s": {"type": "int", "default": 1800},
         },
