@@ -1,9 +1,9 @@
 """Stands in front of an engine's routes, inside its server: without the key, none answers but its health.
 
 An engine's own check covers /v1 alone: vLLM's /invocations completes, and /tokenize and /metrics tell, for
-anybody who reaches the port. And an engine that is told to end answers requests that it has not begun at once
-and with nothing (vLLM: HTTP 200, finish_reason "abort"): before that, new ones are told to come back here, and
-the host sees by a lock when those that run are through.
+anybody who reaches the port. And an engine that is told to end answers requests that it has not begun at
+once and with nothing (vLLM: HTTP 200, finish_reason "abort"): before that, new ones are told to come back
+here, and the host sees by a lock when those that run are through.
 
 This file is put into the container as it is, and loaded by the engine's option for middleware; it must need
 nothing but Python.
