@@ -609,8 +609,8 @@ def update(
 
 @task(
     help={
-        "level": "unit, modules, style, roles, faults, e2e (these by default); kills, upgrades, engines, tuning, "
-        "proxies, debian12",
+        "level": "unit, modules, style, roles, faults, e2e (these by default); kills, upgrades, engines, "
+        "tuning, proxies, debian12",
         "name": "only tests of this name",
         "verbose": "show each test",
     }
