@@ -341,6 +341,60 @@ def logs(
         "host": HOST,
         "inventory": INVENTORY,
         "all": "every host of the inventory",
+        "last": "how many runs of each, the newest first",
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
+)
+@told
+def history(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    last: str = "20",
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
+    """Tell what ran on boxes: when, who ran it, what it changed, how it ended."""
+    from boxwright.cli import become, histories
+
+    become.ask(ask_become_pass)
+    histories.history(host, inventory, every=all, last=last, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": "a name of the inventory",
+        "inventory": INVENTORY,
+        "output": "the file to write (default: NAME.html here)",
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
+)
+@told
+def page(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    output: str = "",
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
+    """Write one page of HTML about a box, to look at or to send on, without secrets, addresses and users."""
+    from boxwright.cli import become, paging
+
+    become.ask(ask_become_pass)
+    paging.page(host, inventory, output=output, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "all": "every host of the inventory",
         "output": "the file to write (default: boxwright-report-TIME.json here)",
         "show": "print all that would be written",
         "yes": "write it without asking",
@@ -365,6 +419,46 @@ def report(
 
     become.ask(ask_become_pass)
     reporting.report(host, inventory, every=all, output=output, show=show, yes=yes, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": "a name of the inventory",
+        "inventory": INVENTORY,
+        "format": "compose, quadlet or k8s",
+        "deployment": "only this one",
+        "planned": "what a provision would make, instead of what serves",
+        "output": "a directory to write the files to, instead of printing them",
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
+)
+@told
+def export(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    format: str = "",
+    deployment: str | None = None,
+    planned: bool = False,
+    output: str = "",
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
+    """Write a box's releases as a compose file, Podman Quadlet units, or Kubernetes manifests."""
+    from boxwright.cli import become, exporting
+
+    become.ask(ask_become_pass)
+    exporting.export(
+        host,
+        inventory,
+        format_=format,
+        deployment=deployment,
+        planned=planned,
+        output=output,
+        as_json=json,
+    )
 
 
 @task(
@@ -495,6 +589,46 @@ def tune(
     else:
         tuning.refuse_sides(good, bad)
         tuning.tune(host, inventory, deployment=deployment, what=what, wanted=wanted)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": "a name of the inventory",
+        "inventory": INVENTORY,
+        "deployment": "which one, where a box serves several",
+        "prompt": "ask this and end; without it, what standard input has that is no terminal",
+        "system": "what to tell the model first",
+        "max_tokens": "most tokens of an answer",
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
+)
+@told
+def chat(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    deployment: str | None = None,
+    prompt: str = "",
+    system: str = "",
+    max_tokens: str = "",
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
+    """Talk with a served model from the terminal, or ask it once."""
+    from boxwright.cli import become, chatting
+
+    become.ask(ask_become_pass)
+    chatting.chat(
+        host,
+        inventory,
+        deployment=deployment,
+        prompt=prompt,
+        system=system,
+        most=max_tokens,
+        as_json=json,
+    )
 
 
 @task(
@@ -709,8 +843,12 @@ namespace = Collection(
     status,
     verify,
     logs,
+    chat,
+    history,
     report,
+    page,
     bench,
+    export,
     doctor,
     validate,
     schema,

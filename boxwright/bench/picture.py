@@ -23,6 +23,10 @@ stroke-opacity: .35 } .note { fill: #777 }
 """
 
 
+#: What the marks of a chart are.
+NOTE = "dots: medians; lines through them: least and most of the repeats; broad bars: what the plan said"
+
+
 @dataclass(frozen=True)
 class Mark:
     """One point of a chart. low, high: its spread; plan: the range that the plan said."""
@@ -36,16 +40,6 @@ class Mark:
 
 def svg(run: Run) -> str:
     """The whole picture."""
-    told = expectations(run)
-    prompts = [point for point in run.points if point.place.context is None]
-    contexts = [point for point in run.points if point.place.context is not None]
-    charts = (
-        ("Tokens a second, all sequences", "requests at once", _marks(prompts, "output", _concurrency)),
-        ("Tokens a second, one sequence", "requests at once", _marks(prompts, "decode", _concurrency, told)),
-        ("Decoding, tokens a second", "tokens of context", _marks(contexts, "decode", _context, told)),
-        ("Reading a prompt, tokens a second", "tokens of context",
-         _marks(contexts, "prefill", _context, told)),
-    )  # fmt: skip
     title = f"{run.deployment}, release {run.release}, {run.image}, {run.made}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
@@ -53,12 +47,26 @@ def svg(run: Run) -> str:
         f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>',
         f'<text class="title" x="16" y="26">{escape(title)}</text>',
     ]
-    for number, (name, axis, marks) in enumerate(charts):
+    for number, chart in enumerate(charts(run)):
         x, y = number % 2 * WIDE, 40 + number // 2 * HIGH
-        parts += [f'<g transform="translate({x} {y})">', *_chart(name, axis, marks), "</g>"]
-    note = "dots: medians; lines through them: least and most of the repeats; broad bars: what the plan said"
-    parts.append(f'<text class="note" x="16" y="{HEIGHT - 8}">{note}</text></svg>')
+        parts += [f'<g transform="translate({x} {y})">', chart, "</g>"]
+    parts.append(f'<text class="note" x="16" y="{HEIGHT - 8}">{NOTE}</text></svg>')
     return "\n".join(parts) + "\n"
+
+
+def charts(run: Run) -> list[str]:
+    """The four charts, each for a ground of WIDE by HIGH; whoever shows them says how they look."""
+    told = expectations(run)
+    prompts = [point for point in run.points if point.place.context is None]
+    contexts = [point for point in run.points if point.place.context is not None]
+    drawn = (
+        ("Tokens a second, all sequences", "requests at once", _marks(prompts, "output", _concurrency)),
+        ("Tokens a second, one sequence", "requests at once", _marks(prompts, "decode", _concurrency, told)),
+        ("Decoding, tokens a second", "tokens of context", _marks(contexts, "decode", _context, told)),
+        ("Reading a prompt, tokens a second", "tokens of context",
+         _marks(contexts, "prefill", _context, told)),
+    )  # fmt: skip
+    return ["\n".join(_chart(name, axis, marks)) for name, axis, marks in drawn]
 
 
 def _concurrency(point: Point) -> float:

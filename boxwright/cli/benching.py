@@ -14,6 +14,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
@@ -53,7 +54,13 @@ def bench(
     drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):
-        played = play("bench.yml", names, paths, quiet=as_json, variables=variables)
+        played = play(
+            "bench.yml",
+            names,
+            paths,
+            quiet=as_json,
+            variables=variables | recorded("bench", paths),
+        )
     runs, failures = _results(played.hosts, names, "engine_bench")
     found = {name: (read(one["run"]), str(one["path"])) for name, one in runs.items()}
     if drawing:

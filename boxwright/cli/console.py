@@ -49,6 +49,22 @@ def say(text: str = "") -> None:
     _write(_harmless(text))
 
 
+def say_on(text: str, *, dim: bool = False, aside: bool = False) -> None:
+    """Print a part of a text that goes on, or ends with its own line feed; dim only on a terminal."""
+    stream = sys.stderr if aside else sys.stdout
+    # Not `_harmless`: a tab is at home in a program that a model writes.
+    text = "".join(one if one in "\n\t" else printable(one) for one in text)
+    if dim and stream.isatty() and "NO_COLOR" not in os.environ:
+        text = f"\033[2m{text}\033[22m"
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error) from error
+
+
 def _write(text: str) -> None:
     """Print to standard output. Raises OutputLost where it cannot be written, as on a full disk."""
     try:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
-from boxwright.spec.box import Box
+from boxwright.spec.box import Box, Deployment
+from boxwright.spec.inventory import Inventory
 from boxwright.spec.validate import judged_box
 from boxwright.texts import printable
 
 
 def key_path(box: Box, deployment: str | None) -> str:
     """Where the box keeps the key of a deployment. Raises UserError when it is not clear which one."""
+    return f"{box.config_dir}/engines/{chosen(box, deployment).name}/api-key"
+
+
+def chosen(box: Box, deployment: str | None) -> Deployment:
+    """The deployment that is meant. Raises UserError when it is not clear which one."""
     names = [one.name for one in box.deployments]
     if not names:
         raise UserError(
@@ -39,7 +47,21 @@ def key_path(box: Box, deployment: str | None) -> str:
             status=EXIT_BAD_INPUT,
             ways_out=("--deployment one of: " + ", ".join(names),),
         )
-    return f"{box.config_dir}/engines/{deployment or names[0]}/api-key"
+    return next(one for one in box.deployments if one.name == (deployment or names[0]))
+
+
+def fetched(name: str, box: Box, deployment: str | None, inventory: Inventory, paths: Sequence[Path]) -> str:
+    """The key of a deployment, read from the box itself. Raises UserError."""
+    variables = {"key_path": key_path(box, deployment)}
+    report = play("key.yml", [name], paths, quiet=True, variables=variables).hosts.get(name)
+    if report is None or report.failure:
+        raise trouble(
+            name,
+            report.failure if report else None,
+            otherwise=(f"provision it first: ./invoke provision --host {name}",),
+            variables=inventory.variables(name),
+        )
+    return base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
 
 
 def rotate(
@@ -63,7 +85,11 @@ def rotate(
                 status=EXIT_BAD_INPUT,
                 ways_out=("change api_key there, then: provision", "leave api_key out: the box makes one"),
             )
-        variables = {"key_path": path, "key_deployment": wanted.name}
+        variables = {
+            "key_path": path,
+            "key_deployment": wanted.name,
+            **recorded("key", paths, ["--rotate"]),
+        }
         with turn(addresses([name], inventory.variables), say_aside):
             report = play("rotate_key.yml", [name], paths, quiet=as_json, variables=variables).hosts.get(name)
         if report is None or report.failure:
@@ -84,17 +110,7 @@ def show(
     keys: dict[str, Any] = {}
     for name in names:
         box = judged_box(name, inventory.variables(name))
-        report = play(
-            "key.yml", [name], paths, quiet=True, variables={"key_path": key_path(box, deployment)}
-        ).hosts.get(name)
-        if report is None or report.failure:
-            raise trouble(
-                name,
-                report.failure if report else None,
-                otherwise=(f"provision it first: ./invoke provision --host {name}",),
-                variables=inventory.variables(name),
-            )
-        keys[name] = base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
+        keys[name] = fetched(name, box, deployment, inventory, paths)
     if as_json:
         show_json(keys)
     else:

@@ -10,6 +10,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import every_host, targets
 from boxwright.cli.turns import addresses, turn
@@ -65,7 +66,11 @@ def _read(
     quiet: bool = True,
 ) -> dict[str, dict[str, Any]]:
     """What the module found on each host. Raises UserError for the first that does not tell."""
-    variables = {"models_deep": deep, "models_prune": prune or {}}
+    variables = {
+        "models_deep": deep,
+        "models_prune": prune or {},
+        **(recorded("models", inventories, ["--prune"]) if prune else {}),
+    }
     report = play("models.yml", names, inventories, quiet=quiet, variables=variables)
     found = {}
     for name in names:

@@ -12,6 +12,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_route import ssh_words
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
@@ -46,7 +47,10 @@ def provision(
             check=check,
             quiet=as_json,
             verbose=int(verbose),
-            variables={"preflight_full": True} if full else None,
+            variables={
+                **recorded("provision", paths, ["--full"] if full else []),
+                **({"preflight_full": True} if full else {}),
+            },
         )
     summaries = {name: summary(name, report, inventory, inventories, check=check) for name in names}
     for name in names:

@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -111,10 +111,21 @@ def box(host: HostReport) -> dict[str, Any]:
     }
 
 
-def anonymizer_for(inventory: Inventory, names: Sequence[str], boxes: Mapping[str, Any]) -> Anonymizer:
-    """Knows the boxes' users, hosts and secrets, and those of this machine."""
-    users = {os.environ.get("USER", ""), os.environ.get("SUDO_USER", "")}
-    own, hosts, secrets = {platform.node()}, set[str](), set[str]()
+def anonymizer_for(
+    inventory: Inventory,
+    names: Sequence[str],
+    boxes: Mapping[str, Any],
+    *,
+    users: Iterable[str] = (),
+    hosts: Iterable[str] = (),
+    keep: Iterable[str] = (),
+) -> Anonymizer:
+    """Knows the boxes' users, hosts and secrets, and those of this machine.
+
+    users, hosts: more of them. keep: names of hosts that may stay.
+    """
+    users = {os.environ.get("USER", ""), os.environ.get("SUDO_USER", ""), *users}
+    own, hosts, secrets = {platform.node()}, set(hosts), set[str]()
     for name in names:
         known = inventory.variables(name)
         secrets |= secrets_of(known)
@@ -129,6 +140,7 @@ def anonymizer_for(inventory: Inventory, names: Sequence[str], boxes: Mapping[st
     hosts |= own | short_names(own) | hosts_of_journals(told)
     hosts |= {host for host in hosts_of_ssh(told) if not host.endswith(PUBLIC)}
     users |= users_of_homes(told)
+    hosts -= set(keep)
     return Anonymizer(users=sorted(filter(None, users)), hosts=sorted(filter(None, hosts)), secrets=secrets)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from boxwright.cli.ansible_run import HostReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with
+from boxwright.cli.recording import recorded
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.errors import EXIT_FAILED
@@ -25,7 +26,7 @@ def rollback(
     inventory, names, paths = targets(hosts, inventories)
     names = hosts_with(inventory, names, deployment)
     wanted = {"rollback_deployment": deployment, "rollback_to": to}
-    variables = {name: value for name, value in wanted.items() if value}
+    variables = {name: value for name, value in wanted.items() if value} | recorded("rollback", paths)
     with turn(addresses(names, inventory.variables), say_aside):
         report = play("rollback.yml", names, paths, quiet=as_json, variables=variables)
     found = {name: outcome(report.hosts.get(name)) for name in names}

@@ -9,6 +9,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table, wrapped
 from boxwright.cli.models import size
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
@@ -26,7 +27,14 @@ def update(
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    report = play("update.yml", names, paths, check=check, quiet=True, variables={"update_model": model})
+    report = play(
+        "update.yml",
+        names,
+        paths,
+        check=check,
+        quiet=True,
+        variables={"update_model": model} | recorded("update", paths),
+    )
     found: dict[str, list[dict[str, Any]]] = {}
     for name in names:
         host = report.hosts.get(name)

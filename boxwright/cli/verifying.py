@@ -8,6 +8,7 @@ from typing import Any
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, wrapped
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.cli.validating import refuse_problems
@@ -21,7 +22,7 @@ def verify(
     inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    report = play("verify.yml", names, paths, quiet=True)
+    report = play("verify.yml", names, paths, quiet=True, variables=recorded("verify", paths))
     found = {name: summary(report.hosts.get(name, HostReport(name))) for name in names}
     if as_json:
         show_json(found)

@@ -151,6 +151,75 @@ def test_the_box_is_seen_to_be_as_declared(verb, box):
     assert state_of_engine(box) == before
 
 
+def test_the_box_knows_what_ran_on_it(verb, box, key):
+    ran = verb("history", "--host", "lab1", "--json")
+    assert ran.status == 0, ran.output
+    *_, first = ran.json["lab1"]["runs"]
+    assert (first["verb"], first["outcome"], first["failure"]) == ("provision", "ok", None)
+    assert first["changed"]["engine"] >= 1
+    assert [(one["deployment"], one["before"]) for one in first["releases"]] == [("smollm2", None)]
+    assert ran.json["lab1"]["runs"][0]["verb"] == "verify"
+    kept = box.do("cat", "/var/log/boxwright/runs.jsonl")
+    assert key not in kept
+    assert box.do("stat", "-c", "%a %U", "/var/log/boxwright", "/var/log/boxwright/runs.jsonl").split() == [
+        "700", "root", "600", "root",
+    ]  # fmt: skip
+    # A run that is killed has begun and never ended.
+    last = json.loads(kept.splitlines()[-2])
+    line = json.dumps(last | {"run": "killed", "process": 4_000_000})
+    box.do("sh", "-c", f"cat >>/var/log/boxwright/runs.jsonl <<'END'\n{line}\nEND\n")
+    assert "killed: it began and never ended" in verb("history", "--host", "lab1").output
+
+
+def test_one_talks_with_it_over_ssh(verb, box, key):
+    ran = verb("chat", "--host", "lab1", "--prompt", PROMPT, "--max-tokens", "24", "--json")
+    assert ran.status == 0, ran.output
+    assert "Paris" in ran.json["text"]
+    assert ran.json["tokens"] > 0
+    assert ran.json["prompt_tokens"] > 0
+    assert key not in ran.output
+
+
+def test_its_release_is_written_so_that_the_tools_that_read_it_take_it(verb, box, key, tmp_path):
+    """Debian's docker-compose and Podman's generator: unpacked beside, so that the box stays as it is."""
+    box.do(
+        "sh", "-c",
+        "apt-get update -qq && mkdir -p /tmp/tools && cd /tmp/tools "
+        "&& apt-get download -qq podman docker-compose && for one in *.deb; do dpkg -x $one .; done",
+    )  # fmt: skip
+    for format_ in ("compose", "quadlet", "k8s"):
+        ran = verb("export", "--host", "lab1", "--format", format_, "--output", tmp_path / format_)
+        assert ran.status == 0, ran.output
+        for path in (tmp_path / format_).iterdir():
+            assert key not in path.read_text()
+            text = json.dumps(path.read_text())
+            box.do("python3", "-c", "import json, sys, pathlib\n"
+                   f"place = pathlib.Path('/tmp/tools/{format_}'); place.mkdir(exist_ok=True)\n"
+                   f"(place / {path.name!r}).write_text({text})")  # fmt: skip
+    compose = "/tmp/tools/usr/libexec/docker/cli-plugins/docker-compose"
+    config = box.do(compose, "--file", "/tmp/tools/compose/compose.yaml", "config", "--format", "json")
+    taken = json.loads(config)["services"]["smollm2"]
+    [container] = json.loads(box.do("docker", "inspect", "boxwright-smollm2"))
+    assert taken["image"] == container["Config"]["Image"]
+    unit = box.do(
+        "env", "QUADLET_UNIT_DIRS=/tmp/tools/quadlet", "/tmp/tools/usr/libexec/podman/quadlet", "-dryrun"
+    )
+    run = next(line for line in unit.splitlines() if line.startswith("ExecStart=") and " run " in line)
+    assert container["Config"]["Image"] in run
+    # What runs has the same words, mounts and variables as what was written.
+    command = [word.replace("$$", "$") for word in [*taken["entrypoint"], *taken["command"]]]
+    runs = [*container["Config"]["Entrypoint"], *container["Config"]["Cmd"]]
+    assert [*command[:2], *command[3:]] == [*runs[:2], *runs[3:]]
+    assert command[2].endswith(runs[2])
+    assert (
+        taken["environment"].items() <= dict(one.split("=", 1) for one in container["Config"]["Env"]).items()
+    )
+    mounts = {one["Destination"]: one["RW"] for one in container["Mounts"]}
+    written = {one["target"]: not one.get("read_only", False) for one in taken["volumes"]}
+    assert {**written, taken["secrets"][0]["target"]: False} == mounts
+    box.do("rm", "-r", "/tmp/tools")
+
+
 def test_a_full_run_visits_every_role_and_changes_nothing(verb, box):
     before = state_of_engine(box)
     ran = verb("provision", "--host", "lab1", "--full", "--json")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from boxwright.ansible import bars
+from boxwright.ansible import bars, runs
 
 DOCUMENTATION = """
     name: boxwright
@@ -26,7 +26,7 @@ DOCUMENTATION = """
 KEPT_RESULTS = (
     "plan", "engine_gate", "engine_rollback", "host_facts", "slurp", "diagnosis", "box_status",
     "engine_journal", "model_listing", "lock_update",
-    "engine_bench", "bench_runs", "engine_trial",
+    "engine_bench", "bench_runs", "engine_trial", "run_history",
 )  # fmt: skip
 #: What Ansible puts in a trace's place when it has none.
 NO_TRACE = "(traceback unavailable)"
@@ -53,6 +53,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         self._task_started: dict[str, float] = {}
         self._role_tally: dict[str, dict[str, int]] = {}
         self._hosts: dict[str, dict[str, Any]] = {}
+        # What a run leaves on a host when it ends is made of this.
+        runs.seen = self._hosts
 
     # -- what Ansible calls ---------------------------------------------------------------------
 
@@ -85,7 +87,14 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         if kind == "changed":
             seconds = time.time() - self._task_started.get(result.task._uuid, time.time())
             name = result.task.name
-            host["changed_tasks"].append({"role": self._role, "task": name, "seconds": round(seconds, 1)})
+            changed = {
+                "role": self._role,
+                "task": name,
+                "seconds": round(seconds, 1),
+                "said": data.get("said"),
+                "check": bool(result.task.check_mode),
+            }
+            host["changed_tasks"].append(changed)
             self._say(
                 f"      {self._prefix(result)}{name}{self._detail(data)}  {_worth_telling(seconds)}".rstrip(),
                 YELLOW,

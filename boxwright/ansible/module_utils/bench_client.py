@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from ansible.module_utils.bench_points import PLACE, READY_OPTION, RESULT
 from ansible.module_utils.command import Result, run
-from ansible.module_utils.engine_unit import DOCKER, KEY_FILE
+from ansible.module_utils.engine_container import KEY_FILE
+from ansible.module_utils.engine_unit import DOCKER
 
 #: Beside the benchmark's own limit, so that it is the one that ends it.
 GRACE_S = 30

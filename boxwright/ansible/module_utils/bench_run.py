@@ -10,9 +10,9 @@ from ansible.module_utils import bench_client, card_samples, diagnosis_reading, 
 from ansible.module_utils.bench_client import Client, ClientError
 from ansible.module_utils.bench_points import DATASET, READY_OPTION, Point, argv, dataset
 from ansible.module_utils.command import run
+from ansible.module_utils.engine_container import PORT
 from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_store import Release
-from ansible.module_utils.engine_unit import PORT
 
 #: Version of a kept run.
 FORMAT = 1

@@ -13,10 +13,11 @@ from ansible.module_utils import host_reading, systemctl
 from ansible.module_utils.command import read as read_file
 from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
+from ansible.module_utils.engine_container import container_name
 from ansible.module_utils.engine_probe import Endpoint, ProbeError, endpoint_of
 from ansible.module_utils.engine_store import FAILURE_FILE, Store
 from ansible.module_utils.engine_store import deployments as recorded
-from ansible.module_utils.engine_unit import container_name, unit_name
+from ansible.module_utils.engine_unit import unit_name
 from ansible.module_utils.masking import mask
 
 #: Version of this format.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ansible.module_utils.command import run
-from ansible.module_utils.engine_unit import BASE_ENV, DOCKER, MODEL_DIRECTORY, devices, mount
+from ansible.module_utils.engine_container import BASE_ENV, MODEL_DIRECTORY
+from ansible.module_utils.engine_unit import DOCKER, devices, mount
 
 #: Seconds for an engine's libraries to be read and its parser to be made; 14 on two idle processors.
 TIMEOUT_S = 300

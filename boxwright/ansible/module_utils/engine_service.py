@@ -8,8 +8,9 @@ from typing import List, Optional
 from ansible.module_utils import systemctl
 from ansible.module_utils.command import ensure, read, run
 from ansible.module_utils.docker_api import Docker, executed
+from ansible.module_utils.engine_container import container_name
 from ansible.module_utils.engine_store import Release
-from ansible.module_utils.engine_unit import DOCKER, container_name, unit_name
+from ansible.module_utils.engine_unit import DOCKER, unit_name
 from ansible.module_utils.systemctl import UnitState
 
 #: Where the unit of a release on trial lies: systemd prefers it to the one in /etc, and a reboot takes it

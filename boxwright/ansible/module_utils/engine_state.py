@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
-from ansible.module_utils import engine_guard
-from ansible.module_utils.docker_api import Image
-from ansible.module_utils.engine_unit import NETWORK, RUNTIME, TEMPLATE
+from . import engine_guard
+from .engine_container import NETWORK, RUNTIME
+
+if TYPE_CHECKING:
+    from ansible.module_utils.docker_api import Image
+
+#: Part of every release's id: raise it when the unit's text changes for the same deployment.
+TEMPLATE = 1
 
 #: Of a key's file: root's, and read inside of the container by an engine that is of group 0 and not root.
 KEY_MODE = 0o640

@@ -51,6 +51,7 @@ class Gate:
         promoted = self._promote()
         return dict(
             self._seen(started, answer),
+            before=before,
             previous=before if promoted else self.store.link("previous"),
             drifted=started and before == self.release.id,
             changed=started or promoted,

@@ -8,38 +8,17 @@ import os
 import re
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils.engine_guard import CLOSING, OPEN_PATHS, WORKING
+from ansible.module_utils.engine_container import (
+    NETWORK,
+    PORT,
+    container_name,
+    container_of,
+    runtime_of,
+)
+from ansible.module_utils.engine_guard import CLOSING, WORKING
 from ansible.module_utils.systemd_unit import exec_line, render, specifiers
 
-#: Part of every release's id: raise it when the unit's text changes for the same deployment.
-TEMPLATE = 1
-#: Inside the container; outside, the deployment's own port is published.
-PORT = 8000
-MODEL_DIRECTORY = "/model"
-DRAFTER_DIRECTORY = "/drafter"
-CACHE_DIRECTORY = "/cache"
-KEY_FILE = "/run/boxwright/api-key"
-#: In the container's own /tmp, which is in memory: the key as a file of options, where the engine wants one.
-OPTIONS_FILE = "/tmp/boxwright-options.yml"
-#: The file of a release that its engine loads in front of its routes (engine_guard), and where it finds it.
-GUARD_FILE = "engine_guard.py"
-GUARD_INSIDE = "/run/boxwright/" + GUARD_FILE
-GUARD_CLASS = "engine_guard.Guard"
-#: How an engine gets the key and what it finds set, where a plan does not say (those of releases made before
-#: there was more than one engine).
-RUNTIME: Dict[str, Any] = {
-    "key": {"variable": "VLLM_API_KEY"},
-    "env": {"VLLM_CACHE_ROOT": CACHE_DIRECTORY + "/vllm", "VLLM_NO_USAGE_STATS": "1"},
-}
 DOCKER = "/usr/bin/docker"
-#: What the engine may not do once its weights are local: ask a hub, report home. HOME and the caches of
-#: compiled
-#: kernels lie on the one writable volume.
-BASE_ENV = {
-    "HOME": CACHE_DIRECTORY,
-    "HF_HUB_OFFLINE": "1",
-    "DO_NOT_TRACK": "1",
-}
 #: After a boot the device nodes may come later than Docker (nvidia-docker issue 288); a container that starts
 #: before them fails. nvidia-modprobe makes the node that the module alone does not.
 DEVICE_WAIT = (
@@ -47,9 +26,6 @@ DEVICE_WAIT = (
     "test $n -lt 60 || { echo 'no /dev/nvidia-uvm after 60 s: is the NVIDIA driver loaded?' >&2; exit 1; }; "
     "sleep 1; done"
 )
-#: The engines' own network: ports can be published from it, but nothing on it can call out, since nothing
-#: answers an address that is not translated; nor do engines reach each other.
-NETWORK = "boxwright"
 NETWORK_MADE = (
     "docker network inspect %s >/dev/null 2>&1 || docker network create "
     "--opt com.docker.network.bridge.name=boxwright0 "
@@ -66,11 +42,6 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def unit_name(deployment: str) -> str:
     """The unit of a deployment; also, without `.service`, the name of its container and of its log."""
     return "boxwright-%s.service" % deployment
-
-
-def container_name(deployment: str) -> str:
-    """The container of a deployment."""
-    return "boxwright-%s" % deployment
 
 
 def refusals(state: Dict[str, Any]) -> List[str]:
@@ -155,70 +126,24 @@ def closing_file(state: Dict[str, Any]) -> Optional[str]:
 
 def docker_run(state: Dict[str, Any], release: str) -> List[List[str]]:
     """The container's command line, in groups of what belongs together."""
-    name = state["name"]
+    box = container_of(state, release)
     groups = [
-        [DOCKER, "run", "--rm", "--name", container_name(name)],
+        [DOCKER, "run", "--rm", "--name", box.name],
         # The unit is started with the image in place; a pull here would be unwatched and unbounded.
         ["--pull", "never", "--init", "--log-driver", "none"],
-        ["--label", "boxwright.deployment=" + name, "--label", "boxwright.release=" + release],
+        ["--label", "boxwright.deployment=" + box.deployment, "--label", "boxwright.release=" + release],
         ["--read-only", "--tmpfs", "/tmp:exec", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
-        ["--user", state["user"]] if state.get("user") else [],
-        ["--shm-size", state["shm_size"], "--stop-timeout", str(state["stop_timeout_s"])],
+        ["--user", box.user] if box.user else [],
+        ["--shm-size", box.shm_size, "--stop-timeout", str(box.stop_timeout_s)],
         devices(state),
-        ["--network", state["network"]] if state.get("network") else [],
-        ["--publish", "%s:%d:%d" % (_address(state["bind"]), state["port"], PORT)],
-        ["--mount", mount(state["model_directory"], MODEL_DIRECTORY, read_only=True)],
-        *(
-            [["--mount", mount(state["drafter_directory"], DRAFTER_DIRECTORY, read_only=True)]]
-            if state.get("drafter_directory")
-            else []
-        ),
-        ["--mount", mount(state["cache_directory"], CACHE_DIRECTORY)],
-        ["--mount", mount(state["key_file"], KEY_FILE, read_only=True)],
-        *_guard_mount(state, release),
+        [] if box.outgoing else ["--network", state["network"]],
+        ["--publish", "%s:%d:%d" % (_address(box.bind), box.port, PORT)],
     ]
-    env = dict(BASE_ENV, **runtime_of(state)["env"])
-    env.update(state["env"])
-    if state.get("guard"):
-        env[OPEN_PATHS] = " ".join(state["guard"]["open"])
-    groups += [["--env", "%s=%s" % item] for item in sorted(env.items())]
-    groups += [["--entrypoint", "sh", state["reference"]], ["-c", _wrapper(state), "boxwright"]]
-    return [group for group in [*groups, list(state["command"])] if group]
-
-
-def runtime_of(state: Dict[str, Any]) -> Dict[str, Any]:
-    """How the engine of a release is run: as its plan said."""
-    known: Dict[str, Any] = RUNTIME if state["engine"] == "vllm" else {"key": {}, "env": {}}
-    return dict(known, **(state.get("runtime") or {}))
-
-
-def _wrapper(state: Dict[str, Any]) -> str:
-    """Reads the key inside the container, where neither `ps` nor `docker inspect` of the host shows it."""
-    key = runtime_of(state)["key"]
-    variable = key.get("variable")
-    if variable:
-        run = "%s=$(cat %s) && export %s && " % (variable, KEY_FILE, variable)
-        guard = state.get("guard")
-        if not guard:
-            return run + 'exec "$@"'
-        path = "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH} && " % os.path.dirname(GUARD_INSIDE)
-        return run + path + 'exec "$@" %s %s' % (guard["option"], GUARD_CLASS)
-    # A value of YAML in single quotes: what is quoted there is a quote, written twice.
-    quoted = "sed \"s/'/''/g; s/.*/%s: '&'/\" %s" % (key["option"], KEY_FILE)
-    return 'umask 077 && %s > %s && exec "$@" %s %s' % (
-        quoted,
-        OPTIONS_FILE,
-        key["file_option"],
-        OPTIONS_FILE,
-    )
-
-
-def _guard_mount(state: Dict[str, Any], release: str) -> List[List[str]]:
-    guard = state.get("guard")
-    if not guard:
-        return []
-    source = os.path.join(guard["directory"], release, GUARD_FILE)
-    return [["--mount", mount(source, GUARD_INSIDE, read_only=True)]]
+    groups += [["--mount", mount(one.source, one.target, one.read_only)] for one in box.mounts]
+    groups += [["--env", "%s=%s" % item] for item in sorted(box.env.items())]
+    program, *words = box.entrypoint
+    groups += [["--entrypoint", program, box.image], words, list(box.command)]
+    return [group for group in groups if group]
 
 
 def devices(state: Dict[str, Any]) -> List[str]:

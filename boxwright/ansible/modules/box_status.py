@@ -11,10 +11,10 @@ from ansible.module_utils import diagnosis_reading, nvidia_smi, role_receipts
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
+from ansible.module_utils.engine_container import container_name
 from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.engine_store import deployments as recorded
-from ansible.module_utils.engine_unit import container_name
 
 DOCUMENTATION = r"""
 module: box_status

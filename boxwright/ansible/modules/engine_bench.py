@@ -12,10 +12,10 @@ from ansible.module_utils.bench_client import Client, ClientError
 from ansible.module_utils.bench_points import Point, PointError, points
 from ansible.module_utils.bench_run import Bench
 from ansible.module_utils.docker_api import Docker, DockerError
+from ansible.module_utils.engine_container import container_name
 from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import ChoiceError, Release, Store, chosen
-from ansible.module_utils.engine_unit import container_name
 from ansible.module_utils.progress import Progress
 
 DOCUMENTATION = r"""

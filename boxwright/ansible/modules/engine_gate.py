@@ -12,11 +12,11 @@ from ansible.module_utils import systemctl
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_bring import ARGUMENTS, bring_all, engines_alone, message
+from ansible.module_utils.engine_container import NETWORK
 from ansible.module_utils.engine_prune import dropped, prune, remove_images
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import Store, deployments
 from ansible.module_utils.engine_switch import Gate
-from ansible.module_utils.engine_unit import NETWORK
 from ansible.module_utils.engine_watch import question_of
 from ansible.module_utils.store_room import BusyError
 
@@ -47,7 +47,8 @@ RETURN = r"""
 results:
   type: list
   description:
-    - "For each deployment: name, release, previous, started, reasons, drifted (it has served before, and not
+    - "For each deployment: name, release, before (which served when the run began), previous,
+      started, reasons, drifted (it has served before, and not
       been left as it was), ready_seconds, answer, seconds, usage, exam (what was seen in it), drafts."
 removed: {type: list, description: "Deployments that were stopped and removed."}
 pruned: {type: dict, description: "What went because it is old: releases, and images that nothing else used."}

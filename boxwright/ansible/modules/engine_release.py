@@ -11,11 +11,12 @@ from ansible.module_utils import cdi
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run
 from ansible.module_utils.docker_api import Docker, DockerError, Image, parse_reference
+from ansible.module_utils.engine_container import GUARD_FILE
 from ansible.module_utils.engine_owner import make_cache, unreadable
 from ansible.module_utils.engine_parse import parsed
 from ansible.module_utils.engine_state import KEY_MODE, guard_source, key_path, state_of
 from ansible.module_utils.engine_store import Store, release_id
-from ansible.module_utils.engine_unit import GUARD_FILE, refusals, unit_text
+from ansible.module_utils.engine_unit import refusals, unit_text
 from ansible.module_utils.nvidia_smi import outcome, query, whole
 
 DOCUMENTATION = r"""

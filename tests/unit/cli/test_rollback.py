@@ -37,6 +37,8 @@ def run(tmp_path, monkeypatch):
 
         def play(name, hosts, paths, *, quiet, variables):
             given.update(variables, playbook=name)
+            # It is in the history of the box.
+            assert given.pop("boxwright_run")["verb"] == "rollback"
             return RunReport(0, 1.0, {"box1": report})
 
         monkeypatch.setattr(verb, "play", play)

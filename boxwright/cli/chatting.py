@@ -1,0 +1,209 @@
+"""The verb chat: talking with a served model from the terminal, or asking it once from a script."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+from boxwright.cli import keys, lab
+from boxwright.cli.console import say, say_aside, say_on, show_json, wrapped
+from boxwright.cli.endpoint import Answer, Endpoint
+from boxwright.cli.ssh_forward import forwarded
+from boxwright.cli.ssh_route import ssh_words
+from boxwright.cli.targets import targets
+from boxwright.cli.validating import refuse_problems
+from boxwright.cli.words import whole
+from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.spec.validate import judged_box
+
+MOST_TOKENS = 1_000_000
+#: Longest question that is read from standard input, in characters.
+LONGEST = 4_000_000
+HELP = (
+    "/reset begins anew; /system TEXT tells the model how to be, and begins anew; /system shows it; "
+    "Ctrl-C stops an answer; Ctrl-D ends"
+)
+
+
+def chat(
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    deployment: str | None = None,
+    prompt: str = "",
+    system: str = "",
+    most: str = "",
+    as_json: bool = False,
+) -> None:
+    """Talk until Ctrl-D; with a prompt, or standard input that is no terminal, ask once and end."""
+    limit = whole("--max-tokens", most, MOST_TOKENS) if most else None
+    question = prompt or ("" if sys.stdin.isatty() else sys.stdin.read(LONGEST))
+    once = bool(question.strip())
+    if not once and (as_json or not sys.stdin.isatty()):
+        raise UserError(
+            "there is nothing to ask",
+            status=EXIT_BAD_INPUT,
+            ways_out=("--prompt TEXT", "the question on standard input"),
+        )
+    inventory, names, paths = targets(hosts, inventories)
+    if len(names) != 1:
+        raise UserError(
+            f"one talks with one box, and {len(names)} were named",
+            status=EXIT_BAD_INPUT,
+            ways_out=("--host one of: " + ", ".join(names),),
+        )
+    [name] = names
+    refuse_problems(inventory, names)
+    box = judged_box(name, inventory.variables(name))
+    wanted = keys.chosen(box, deployment)
+    lab.ensure_simulated(inventory, names, as_json=as_json or once)
+    key = keys.fetched(name, box, wanted.name, inventory, paths)
+    bound = ipaddress.ip_address(wanted.bind)
+    address = ("::1" if bound.version == 6 else "127.0.0.1") if bound.is_unspecified else wanted.bind
+    with forwarded(name, ssh_words(name, inventory.variables(name)), address, wanted.port) as path:
+        endpoint = Endpoint(name, path, key)
+        talk = Talk(endpoint, endpoint.model(), system=system, most=limit)
+        if not once:
+            converse(talk)
+            return
+        answer = talk.ask(question.strip(), quiet=as_json)
+        if answer.stopped:
+            raise KeyboardInterrupt
+    if as_json:
+        show_json({"host": name, "deployment": wanted.name, "model": talk.model, **answer.to_json()})
+
+
+@dataclass
+class Talk:
+    """A conversation: what was said, and to whom."""
+
+    endpoint: Endpoint
+    model: str
+    system: str = ""
+    most: int | None = None
+    said: list[dict[str, str]] = field(default_factory=list)
+
+    def ask(self, question: str, *, quiet: bool = False) -> Answer:
+        """Ask, show the answer as it comes, and its figures; Ctrl-C stops it and keeps what came.
+
+        Raises UserError. On a terminal the reasoning is dim above the answer; elsewhere it is on standard
+        error, for a program wants the answer alone.
+        """
+        asked = {"role": "user", "content": question}
+        before = [{"role": "system", "content": self.system}] if self.system else []
+        answer, shown = Answer(), Shown(quiet)
+        with closing(
+            self.endpoint.ask(self.model, [*before, *self.said, asked], answer, self.most)
+        ) as pieces:
+            try:
+                for piece in pieces:
+                    shown.piece(piece.text, reasoning=piece.reasoning)
+            except KeyboardInterrupt:
+                answer.stopped = True
+        self.said += [asked, {"role": "assistant", "content": answer.text}]
+        shown.end(answer)
+        return answer
+
+
+class Shown:
+    """An answer on its way to the screen."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._reasoning, self._begun = quiet, False, False
+        self._apart = not sys.stdout.isatty()
+
+    def piece(self, text: str, *, reasoning: bool) -> None:
+        """Show the next piece."""
+        if self._quiet:
+            return
+        if self._begun and reasoning != self._reasoning:
+            say_on("\n\n", aside=self._apart and self._reasoning)
+            text = text.lstrip("\n")
+        if not self._begun:
+            text = text.lstrip("\n")
+        self._begun, self._reasoning = self._begun or bool(text), reasoning
+        say_on(text, dim=reasoning, aside=reasoning and self._apart)
+
+    def end(self, answer: Answer) -> None:
+        """Close the last line, and tell the figures."""
+        if self._quiet:
+            return
+        if self._begun:
+            say_on("\n", aside=self._apart and self._reasoning)
+        say_on(figures(answer) + "\n", dim=True, aside=True)
+
+
+def figures(answer: Answer) -> str:
+    """Tokens and speed of an answer, in one line."""
+    parts = []
+    if answer.tokens is not None:
+        parts.append(f"{answer.tokens:,} tokens")
+    if (rate := answer.tokens_per_s) is not None:
+        parts.append(f"{rate:.1f} tokens/s")
+    if answer.first_s is not None:
+        parts.append(f"the first after {answer.first_s:.2f} s")
+    if answer.prompt_tokens is not None:
+        cached = f", {answer.cached_tokens:,} of them cached" if answer.cached_tokens else ""
+        parts.append(f"asked with {answer.prompt_tokens:,}{cached}")
+    if answer.stopped:
+        parts.append("stopped")
+    elif answer.finish == "length":
+        parts.append("cut off at its longest")
+    return f"[{'; '.join(parts) or 'no answer'}]"
+
+
+def converse(talk: Talk, ask: Callable[[str], str] = input) -> None:
+    """Questions from the terminal until Ctrl-D. What the endpoint refuses ends no conversation."""
+    say(f"{talk.endpoint.name} serves {talk.model}")
+    say(wrapped(HELP))
+    with _line_editing():
+        while True:
+            try:
+                line = ask("\n> ").strip()
+            except EOFError:
+                say()
+                return
+            except KeyboardInterrupt:
+                say("\n(Ctrl-D ends)")
+                continue
+            if line.startswith("/"):
+                command(talk, line)
+            elif line:
+                try:
+                    talk.ask(line)
+                except UserError as error:
+                    say_aside(str(error))
+
+
+def command(talk: Talk, line: str) -> None:
+    """Do what a line with a slash says."""
+    word, _, rest = line.partition(" ")
+    if word == "/reset":
+        talk.said.clear()
+        say("(anew)")
+    elif word == "/system" and rest.strip():
+        talk.system = rest.strip()
+        talk.said.clear()
+        say("(anew, with that)")
+    elif word == "/system":
+        say(talk.system or "(none)")
+    else:
+        say(wrapped(HELP))
+
+
+@contextmanager
+def _line_editing() -> Iterator[None]:
+    """Arrow keys and a memory of lines, where Python has them; the lines are kept nowhere."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    readline.set_auto_history(True)
+    try:
+        yield
+    finally:
+        readline.clear_history()

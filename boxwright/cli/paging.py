@@ -1,0 +1,138 @@
+"""The verb page: one page of HTML about a box, to look at or to send on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from boxwright import __version__
+from boxwright.bench.run import read
+from boxwright.cli import lab
+from boxwright.cli.ansible_run import HostReport, play
+from boxwright.cli.console import say, show_json
+from boxwright.cli.recording import alive
+from boxwright.cli.reporting import anonymizer_for
+from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.targets import targets
+from boxwright.doctor.anonymous import Anonymizer
+from boxwright.doctor.glance import glance
+from boxwright.doctor.host import examine
+from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.facts.runs import PastRun, past_runs
+from boxwright.page import page as pages
+from boxwright.spec.inventory import Inventory
+from boxwright.spec.places import shown_path
+
+#: What tells a page of ours, near its beginning.
+MARK, LOOKED_AT = f'content="{pages.GENERATOR}"', 1000
+
+
+def page(
+    hosts: Sequence[str], inventories: Sequence[str], *, output: str = "", as_json: bool = False
+) -> None:
+    """Write the page of one box. A file that is there is replaced when it is a page of ours."""
+    inventory, names, paths = targets(hosts, inventories)
+    if len(names) != 1:
+        raise UserError(
+            f"a page is of one box, and {len(names)} were named",
+            status=EXIT_BAD_INPUT,
+            ways_out=("--host one of: " + ", ".join(names),),
+        )
+    [name] = names
+    path = Path(output or f"{name}.html").expanduser()
+    _refuse(path)
+    lab.ensure_simulated(inventory, names, as_json=as_json)
+    played = play("page.yml", names, paths, quiet=True)
+    host = played.hosts.get(name, HostReport(name))
+    if not host.results.get("box_status"):
+        raise trouble(name, host.failure, variables=inventory.variables(name))
+    seen = seen_of(name, host, inventory)
+    write(path, pages.page(seen))
+    if as_json:
+        show_json({"host": name, "file": str(path), "verdict": seen.report.verdict})
+    else:
+        say(f"written: {shown_path(path)}")
+
+
+def seen_of(name: str, host: HostReport, inventory: Inventory) -> pages.Seen:
+    """What was seen of a box, without what nobody else is to know.
+
+    It is taken out of the values, before anything is made of them. The box itself keeps the name that it was
+    asked for by.
+    """
+    status = host.results["box_status"][0]["raw"]
+    raw = next(iter(host.results.get("diagnosis", ())), {}).get("raw") or {}
+    plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan") or None
+    lines = next(iter(host.results.get("run_history", ())), {}).get("lines") or []
+    runs = past_runs([str(line) for line in lines], alive)[::-1]
+    anonymous = anonymizer_for(
+        inventory,
+        [name],
+        {"status": status, "raw": raw, "plan": plan},
+        users=[one.by.partition("@")[0] for one in runs],
+        hosts=[one.by.partition("@")[2] for one in runs],
+        keep=[name] if "." not in name else [],
+    )
+    without = anonymous.value
+    _, report = examine(without(raw))
+    return pages.Seen(
+        name=name,
+        made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        version=__version__,
+        glance=glance(without(status)),
+        plan=without(plan),
+        report=report,
+        benches=[read(without(one)) for one in _kept(host)],
+        runs=[_without(one, anonymous) for one in runs],
+    )
+
+
+def _without(one: PastRun, anonymous: Anonymizer) -> PastRun:
+    """A run without who and where it was begun."""
+    failure = one.failure
+    return replace(
+        one,
+        by=anonymous.text(one.by),
+        options=tuple(map(anonymous.text, one.options)),
+        did=tuple(map(anonymous.text, one.did)),
+        failure=failure
+        and replace(failure, task=anonymous.text(failure.task), message=anonymous.text(failure.message)),
+    )
+
+
+def _kept(host: HostReport) -> Iterator[Mapping[str, Any]]:
+    """The last run of each deployment that has one."""
+    for task in host.results.get("bench_runs", ()):
+        for one in task.get("results") or [task]:
+            yield from ((one.get("found") or {}).get("last") or ())[:1]
+
+
+def _refuse(path: Path) -> None:
+    """Before the box is asked: whether the page can go there. Raises UserError."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "is a directory" if path.is_dir() else f"there is no directory {path.parent}"
+        raise UserError(f"--output {path}: {what}", status=EXIT_BAD_INPUT)
+    if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace")[:LOOKED_AT]:
+        raise UserError(
+            "there is such a file already, and it is no page of a box",
+            where=str(path),
+            status=EXIT_BAD_INPUT,
+            ways_out=("--output another one",),
+        )
+
+
+def write(path: Path, text: str) -> None:
+    """Write the page whole, or leave what was there. Raises UserError."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise UserError(
+            f"the page cannot be written: {error.strerror or error}",
+            where=str(path),
+            ways_out=("--output a place where you may write",),
+        ) from error

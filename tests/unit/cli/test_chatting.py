@@ -1,0 +1,344 @@
+"""The verb chat: over a real HTTP server behind a stand-in for ssh."""
+
+import base64
+import http.server
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from boxwright.cli import chatting, keys, ssh_forward
+from boxwright.cli.ansible_run import HostReport, RunReport
+from boxwright.cli.endpoint import Answer, Endpoint
+from boxwright.errors import UserError
+
+KEY = "k3y-of-the-box-0123456789"
+FAKE = Path(__file__).parent / "fake_ssh.py"
+
+
+def event(reasoning="", text="", finish=None, **more):
+    delta = {**({"reasoning": reasoning} if reasoning else {}), **({"content": text} if text else {})}
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 12,
+                                  "prompt_tokens_details": {"cached_tokens": 16}}}  # fmt: skip
+STREAM = [
+    event(),
+    event("let me "),
+    event("think"),
+    event(text="It is "),
+    event(text="Paris.", finish="stop"),
+    USAGE,
+]
+
+
+@pytest.fixture
+def engine():
+    """A server that answers as vLLM does; `asked` are the bodies, `stream` what it sends, `status` how."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.answer({"data": [{"id": "qwen"}]})
+
+        def do_POST(self):
+            server = self.server
+            server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            if server.status != 200:
+                self.answer(
+                    {"error": {"message": "the context is too long", "code": server.status}}, server.status
+                )
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            try:
+                for one in server.stream:
+                    self.wfile.write(f"data: {json.dumps(one)}\n\n".encode())
+                    self.wfile.flush()
+                    time.sleep(server.pause)
+                self.wfile.write(b"data: [DONE]\n\n")
+            except OSError:
+                server.left.set()
+
+        def answer(self, value, status=200):
+            if self.headers["Authorization"] != f"Bearer {KEY}":
+                status, value = 401, {"error": "Unauthorized"}
+            text = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked, server.stream, server.status, server.pause = [], STREAM, 200, 0.0
+    server.left = threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def words(engine):
+    """The words of an ssh that leads to the server."""
+    return [sys.executable, str(FAKE), f"PORT={engine.server_port}", "box1"]
+
+
+@pytest.fixture
+def talk(words, engine):
+    # ssh's own options come behind its first word, which is Python here.
+    with forward(words) as path:
+        yield chatting.Talk(Endpoint("box1", path, KEY), "qwen")
+
+
+def forward(words, **options):
+    class Ssh(list):
+        """So that ssh's options land behind the stand-in's own arguments."""
+
+    return ssh_forward.forwarded("box1", Ssh([str(program(words)), "box1"]), "127.0.0.1", 8000, **options)
+
+
+def program(words):
+    """A program of one word, as ssh is."""
+    import tempfile
+
+    path = Path(tempfile.mkdtemp()) / "ssh"
+    path.write_text(f'#!/bin/sh\nexec {words[0]} {words[1]} {words[2]} "$@"\n')
+    path.chmod(0o700)
+    return path
+
+
+def test_an_answer_with_its_reasoning_apart_and_its_figures(talk, engine, capsys):
+    answer = talk.ask("What is the capital of France?")
+    said = capsys.readouterr()
+    assert said.out == "It is Paris.\n"
+    assert "let me think" in said.err
+    assert "12 tokens" in said.err
+    assert "asked with 30, 16 of them cached" in said.err
+    assert (answer.reasoning, answer.finish, answer.tokens) == ("let me think", "stop", 12)
+    assert engine.asked[0]["messages"] == [{"role": "user", "content": "What is the capital of France?"}]
+    assert engine.asked[0]["stream_options"] == {"include_usage": True}
+
+
+def test_on_a_terminal_the_reasoning_is_dim_above_the_answer(talk, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    talk.ask("?")
+    text = screen.getvalue()
+    assert text.startswith("\033[2mlet me \033[22m\033[2mthink\033[22m\n\nIt is Paris.\n\033[2m[12 tokens; ")
+
+
+def test_a_conversation_remembers_and_begins_anew(talk, engine, capsys):
+    lines = iter(["one", "", "two", "/system be brief", "three", "/system", "/reset", "four", "/what"])
+
+    def ask(_):
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    chatting.converse(talk, ask)
+    roles = [[one["role"] for one in body["messages"]] for body in engine.asked]
+    assert roles == [["user"], ["user", "assistant", "user"], ["system", "user"], ["system", "user"]]
+    assert engine.asked[1]["messages"][1]["content"] == "It is Paris."
+    out = capsys.readouterr().out
+    assert "be brief" in out
+    assert out.count("/reset begins anew") == 2
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_conversation(talk, engine, monkeypatch):
+    engine.stream, engine.pause = [event(text="word ")] * 500, 0.01
+    pieces = []
+
+    def piece(self, text, *, reasoning):
+        pieces.append(text)
+        if len(pieces) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+
+    monkeypatch.setattr(chatting.Shown, "piece", piece)
+    answer = talk.ask("?")
+    assert answer.stopped
+    assert engine.left.wait(10)
+    assert talk.said[-1] == {"role": "assistant", "content": answer.text}
+    engine.stream, engine.pause = STREAM, 0
+    monkeypatch.undo()
+    assert talk.ask("again").text == "It is Paris."
+
+
+def test_what_the_engine_refuses_ends_no_conversation(talk, engine, capsys):
+    engine.status = 400
+    lines = iter(["too long"])
+
+    def ask(_):
+        engine_lines = next(lines, None)
+        if engine_lines is None:
+            raise EOFError
+        return engine_lines
+
+    chatting.converse(talk, ask)
+    assert "box1: the endpoint refused (HTTP 400)\n  the context is too long" in capsys.readouterr().err
+    assert talk.said == []
+
+
+def test_an_error_within_a_stream_is_told(talk, engine):
+    engine.stream = [event(text="It"), {"error": {"message": "EngineCore died"}}]
+    with pytest.raises(UserError, match="EngineCore died"):
+        talk.ask("?", quiet=True)
+
+
+def test_no_answer_can_draw_on_the_terminal(talk, engine, capsys):
+    engine.stream = [event("\033[2J"), event(text="a\tb\n\033]0;title\007", finish="stop")]
+    talk.ask("?")
+    said = capsys.readouterr()
+    assert "\033" not in said.out + said.err
+    assert said.out.startswith("a\tb\n\\x1b]0;title\\x07")
+
+
+def test_hostile_events_are_no_trouble(talk, engine):
+    engine.stream = [{"choices": 3}, {"choices": [3, {"delta": []}, {"delta": {"content": 7}}]},
+                     {"usage": {"completion_tokens": "many"}}, [], event(text="ok")]  # fmt: skip
+    answer = talk.ask("?", quiet=True)
+    assert (answer.text, answer.tokens, answer.tokens_per_s) == ("ok", None, None)
+
+
+def test_a_wrong_key_is_told(words):
+    with forward(words) as path, pytest.raises(UserError, match="HTTP 401"):
+        Endpoint("box1", path, "another").model()
+    assert KEY not in repr(Endpoint("box1", path, KEY))
+
+
+def test_the_socket_is_for_this_user_and_goes_with_the_way(words):
+    with forward(words) as path:
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert path.exists()
+    assert not path.parent.exists()
+
+
+def test_ssh_ends_with_the_process_that_began_it_even_if_that_is_killed(words):
+    code = (
+        "import sys, time; from pathlib import Path; from boxwright.cli import ssh_forward\n"
+        f"with ssh_forward.forwarded('box1', [{str(program(words))!r}, 'box1'], '127.0.0.1', 8000) as path:\n"
+        "    print(path, flush=True); time.sleep(60)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root) as one:
+        path = one.stdout.readline().strip()
+        assert path in processes()
+        one.kill()
+    deadline = time.monotonic() + 10
+    while path in processes() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert path not in processes()
+
+
+def processes():
+    return subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_an_ssh_that_ends_says_why(monkeypatch):
+    words = [sys.executable, str(FAKE), "ends"]
+    with pytest.raises(UserError, match="Permission denied") as raised, forward(words):
+        pass
+    assert raised.value.where == "box1"
+    monkeypatch.setattr(ssh_forward, "PATIENCE_S", 0.5)
+    with pytest.raises(UserError, match="did not listen"), forward([sys.executable, str(FAKE), "hangs"]):
+        pass
+
+
+def test_an_engine_that_does_not_listen_is_told(words, engine):
+    engine.shutdown()
+    engine.server_close()
+    with forward(words) as path, pytest.raises(UserError, match="does not answer") as raised:
+        Endpoint("box1", path, KEY).model()
+    assert "./invoke doctor --host box1" in raised.value.ways_out
+
+
+def test_figures():
+    answer = Answer(tokens=101, first_s=0.5, seconds=1.5, prompt_tokens=2000, finish="length")
+    assert chatting.figures(answer) == (
+        "[101 tokens; 100.0 tokens/s; the first after 0.50 s; asked with 2,000; cut off at its longest]"
+    )
+    assert chatting.figures(Answer()) == "[no answer]"
+
+
+@pytest.fixture
+def verb(monkeypatch, tmp_path, words, capsys):
+    """The whole verb on a declared box, with this on standard input."""
+    declared = {
+        "ansible_host": "192.0.2.1",
+        "box_gpus": {"model": "rtx4090", "count": 1},
+        "box_deployments": [
+            {
+                "name": "qwen",
+                "model": "qwen3-8b",
+                "image": "vllm/vllm-openai:v0.29.0",
+                "context": 4096,
+                "port": 8000,
+            }
+        ],
+    }
+    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"box1": declared, "box2": declared}}}))
+    ssh, seen = program(words), []
+
+    def play(_, names, *__, variables, **___):
+        seen.append(variables)
+        content = base64.b64encode(KEY.encode() + b"\n").decode()
+        return RunReport(0, 1.0, {names[0]: HostReport(names[0], results={"slurp": [{"content": content}]})})
+
+    monkeypatch.setattr(keys, "play", play)
+    monkeypatch.setattr(chatting, "ssh_words", lambda host, _: [str(ssh), host])
+
+    def call(*hosts, stdin="", **options):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        chatting.chat(list(hosts), [str(tmp_path)], **options)
+        return capsys.readouterr(), seen
+
+    return call
+
+
+def test_asked_once_from_a_pipe(verb):
+    said, seen = verb("box1", stdin="capital of France?\n")
+    assert said.out == "It is Paris.\n"
+    assert seen == [{"key_path": "/etc/boxwright/engines/qwen/api-key"}]
+    assert KEY not in said.out + said.err
+
+
+def test_json_for_programs(verb, engine):
+    said, _ = verb("box1", prompt="capital?", system="brief", most="64", as_json=True)
+    found = json.loads(said.out)
+    assert (found["host"], found["deployment"], found["model"]) == ("box1", "qwen", "qwen")
+    assert (found["text"], found["reasoning"], found["tokens"]) == ("It is Paris.", "let me think", 12)
+    assert said.err == ""
+    assert engine.asked[0]["max_tokens"] == 64
+    assert engine.asked[0]["messages"][0] == {"role": "system", "content": "brief"}
+
+
+def test_what_is_asked_wrongly(verb):
+    for match, hosts, options in (
+        ("nothing to ask", ["box1"], {}),
+        ("one talks with one box", ["box1", "box2"], {"prompt": "x"}),
+        ("no deployment is named", ["box1"], {"prompt": "x", "deployment": "other"}),
+        ("--max-tokens", ["box1"], {"prompt": "x", "most": "many"}),
+    ):
+        with pytest.raises(UserError, match=match) as raised:
+            verb(*hosts, **options)
+        assert raised.value.status == 2
