@@ -61,7 +61,7 @@ def deployment(case: Case) -> dict[str, Any]:
         "name": declared.name,
         "engine": declared.engine,
         "image": declared.image,
-        "declared": flat.written(declared),
+        "declared": _declared(case),
         "release": case.settings.release,
         "runtime": case.engine.runtime(),
         "user": case.image.user,
@@ -91,6 +91,13 @@ def deployment(case: Case) -> dict[str, Any]:
         "memory": figures.memory(case),
         "speed": figures.speed(case),
     }
+
+
+def _declared(case: Case) -> dict[str, Any] | None:
+    """The declaration, for who compares releases; none of one that is refused, which may hold a secret."""
+    if any(problem.sure for problem in case.command.problems):
+        return None
+    return flat.written(case.deployment)
 
 
 def _drafter(case: Case) -> dict[str, Any] | None:

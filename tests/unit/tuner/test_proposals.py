@@ -107,3 +107,14 @@ def test_words_for_people():
 
 def test_the_data_says_what_every_kind_needs():
     assert set(data()) >= set(KINDS)
+
+
+def test_a_plan_says_how_it_was_declared_unless_it_is_refused():
+    """A release keeps it, and is a side of a bisection by it; what is refused may hold a secret."""
+    about = subject("rtx5090")
+    (told,) = about.plan({}).to_json()["deployments"]
+    assert told["declared"]["model"] == about.declared["model"]
+    for option, value in (("extra_args.api-key", "hidden-away"), ("env.MY_TOKEN", "hidden-away")):
+        (told,) = about.plan({option: value}).to_json()["deployments"]
+        assert told["declared"] is None
+        assert "hidden-away" not in str(told)
