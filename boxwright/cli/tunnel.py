@@ -121,14 +121,18 @@ class Tunnel:
 
     def _keep(self) -> None:
         while not self._over.is_set():
-            self._running = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
+            try:
+                self._running = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    errors="replace",
+                )
+            except OSError:  # no ssh here: the run will tell, which has none either
+                self._tried.set()
+                return
             if self._over.is_set():
                 self._running.terminate()
             with self._running as running:

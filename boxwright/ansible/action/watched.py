@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
@@ -93,7 +94,10 @@ class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no 
         board = bars.Board(Path(report).parent, bars.terminal()) if report and bars.terminal() else None
         pace, shown = None, 0.0
         while not done.wait(POLL_S):
-            status, text, _ = self._connection.exec_command(f"cat {path}", sudoable=False)
+            try:
+                status, text, _ = self._connection.exec_command(f"cat {path}", sudoable=False)
+            except (AnsibleError, OSError):
+                break  # that the connection is gone, the module's own call tells
             now = time.monotonic()
             try:
                 state = json.loads(text) if status == 0 else None

@@ -2,10 +2,14 @@
 
 import os
 import pty
+import threading
+from types import SimpleNamespace
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure
 
-from boxwright.ansible.action.watched import Pace, lasting
+from boxwright.ansible.action import watched
+from boxwright.ansible.action.watched import Pace, WatchedAction, lasting
 from boxwright.ansible.bars import CLEAR, Board, bar
 
 
@@ -69,3 +73,24 @@ def test_hosts_share_a_board(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bars.lock"]
     os.close(reader)
     os.close(screen)
+
+
+@pytest.mark.parametrize("error", [AnsibleConnectionFailure("Shared connection closed"), OSError("no ssh")])
+def test_a_connection_that_is_lost_ends_the_watching_quietly(error, monkeypatch):
+    """The module's own call tells of it; a thread that raised would show its traceback to everybody."""
+    asked = []
+
+    def exec_command(*_, **__):
+        asked.append(1)
+        raise error
+
+    monkeypatch.setattr(watched, "POLL_S", 0.01)
+    raised = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    action = WatchedAction.__new__(WatchedAction)
+    action._connection = SimpleNamespace(exec_command=exec_command)
+    watcher = threading.Thread(target=action._watch, args=("/run/x", threading.Event(), {}))
+    watcher.start()
+    watcher.join(10)
+    assert not watcher.is_alive()
+    assert (asked, raised) == ([1], [])

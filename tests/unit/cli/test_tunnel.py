@@ -2,6 +2,7 @@
 
 import stat
 import sys
+import threading
 import time
 
 import pytest
@@ -115,3 +116,12 @@ def test_a_port_that_another_run_held_is_waited_for(ssh, inventory):
     (ssh / "what").write_text("at first, remote port forwarding failed for listen port 3129")
     with tunnel.tunnels("provision.yml", ["far"], [inventory]):
         assert len(calls(ssh)) == 3
+
+
+def test_a_machine_without_ssh_is_left_to_the_run_to_tell(ssh, inventory, monkeypatch):
+    monkeypatch.setenv("PATH", str(ssh / "nothing"))
+    raised = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    with tunnel.tunnels("provision.yml", ["far"], [inventory]):
+        pass
+    assert raised == []
