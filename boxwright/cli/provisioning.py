@@ -102,7 +102,8 @@ def _mended(advice: Mapping[str, Any], host: HostReport) -> bool:
     """Whether the run has mended what the plan had found before it: its role has come to a good end since."""
     role = MENDED_BY.get(str(advice.get("id")))
     failed_in = (host.failure or {}).get("role")
-    return role is not None and role != failed_in and role in {entry.get("role") for entry in host.roles}
+    visited = {entry.get("role") for entry in host.roles if entry.get("visited")}
+    return role is not None and role != failed_in and role in visited
 
 
 def _entries(gate: Mapping[str, Any]) -> list[Mapping[str, Any]]:

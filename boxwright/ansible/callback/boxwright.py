@@ -112,8 +112,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             self._say(text.rstrip())
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        """Skipped tasks are counted, not shown."""
+        """Skipped tasks are counted, not shown; a role that is not visited is as declared."""
         self._count(result, "skipped")
+        if result.task.action.rpartition(".")[2] == "include_role":
+            self._tell_role(result.host.get_name(), str(result.task.args.get("name")), {}, None)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """A task failed: its message, and nothing else."""
@@ -204,13 +206,22 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         if self._role is not None:
             seconds = time.time() - self._role_started
             for host, tally in self._role_tally.items():
-                state, colour = _outcome(tally)
-                changed = tally.get("changed", 0)
-                self._say(f"{host:<12}  {self._role:<18} {state:<12} {seconds:7.1f} s", colour)
-                self._hosts[host]["roles"].append(
-                    {"role": self._role, "changed": changed, "seconds": round(seconds, 1)}
-                )
+                self._tell_role(host, self._role, tally, seconds)
         self._role, self._role_tally = None, {}
+
+    def _tell_role(self, host: str, role: str, tally: dict[str, int], seconds: float | None) -> None:
+        """Tell of a role on a host. tally: tasks by their end; seconds: None where it was not visited."""
+        state, colour = _outcome(tally)
+        took = "" if seconds is None else f"{seconds:7.1f} s"
+        self._say(f"{host:<12}  {role:<18} {state:<12} {took}".rstrip(), colour)
+        self._hosts[host]["roles"].append(
+            {
+                "role": role,
+                "changed": tally.get("changed", 0),
+                "seconds": round(seconds or 0.0, 1),
+                "visited": seconds is not None,
+            }
+        )
 
     def _prefix(self, result: Any) -> str:
         return f"{result.host.get_name()}: " if len(self._hosts) > 1 else ""

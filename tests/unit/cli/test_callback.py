@@ -1,8 +1,10 @@
 """What a person is told when a task fails."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from boxwright.ansible.callback.boxwright import _outcome, failure_text
+from boxwright.ansible.callback.boxwright import CallbackModule, _outcome, failure_text
 
 
 @pytest.mark.parametrize(
@@ -41,3 +43,20 @@ def test_failure_text(result, text):
 )
 def test_what_is_said_of_a_role(tally, word):
     assert _outcome(tally)[0] == word
+
+
+def test_a_role_that_is_not_visited_is_told_in_its_place():
+    callback, said = CallbackModule(), []
+    callback._display = SimpleNamespace(display=said.append, verbosity=0)
+    host = SimpleNamespace(get_name=lambda: "box1")
+    passed_by = SimpleNamespace(
+        action="ansible.builtin.include_role", args={"name": "gpu_tuning"}, _role=None, _uuid="1"
+    )
+    one_task = SimpleNamespace(action="ansible.builtin.assert", args={}, _role=None, _uuid="2")
+    for task in (passed_by, one_task):
+        callback.v2_playbook_on_task_start(task, False)
+        callback.v2_runner_on_skipped(SimpleNamespace(host=host, task=task, result={}))
+    assert said == ["box1          gpu_tuning         as declared"]
+    assert callback._hosts["box1"]["roles"] == [
+        {"role": "gpu_tuning", "changed": 0, "seconds": 0.0, "visited": False}
+    ]

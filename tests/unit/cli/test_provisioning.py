@@ -63,6 +63,7 @@ def test_the_lab_speaks_beside_json(as_json, monkeypatch, capsys):
         (["preflight", "nvidia_driver", "engine"], "engine", False, ["of two models"]),
         (["preflight", "nvidia_driver"], "nvidia_driver", False, ["reboot", "of two models"]),
         (["preflight"], "preflight", False, ["reboot", "of two models"]),
+        (["preflight", "nvidia_driver as it was"], None, False, ["reboot", "of two models"]),
         (["preflight", "nvidia_driver"], None, True, ["reboot", "of two models"]),
     ],
 )
@@ -70,9 +71,8 @@ def test_what_the_run_has_mended_is_advised_no_more(roles, failed_in, check, tol
     advice = [{"id": "reboot-is-due", "message": "reboot"}, {"id": "other", "message": "of two models"}]
     plan = {"ansible_facts": {"box_plan": {"changes": [], "deployments": [], "advice": advice}}}
     failure = {"role": failed_in, "message": "no"} if failed_in else None
-    host = HostReport(
-        "box1", results={"plan": [plan]}, roles=[{"role": role} for role in roles], failure=failure
-    )
+    came = [{"role": role.removesuffix(" as it was"), "visited": "as it was" not in role} for role in roles]
+    host = HostReport("box1", results={"plan": [plan]}, roles=came, failure=failure)
     report = RunReport(0, 1.0, {"box1": host})
     assert summary("box1", report, Declared(), [], check=check)["advice"] == told
 
