@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from boxwright.errors import UserError
-from boxwright.lab.state import Report, Stopwatch
+from boxwright.lab.state import Lab, Report, Stopwatch, locked
 
 #: Seconds that an installation of packages may take.
 INSTALL_TIMEOUT = 900
@@ -93,6 +93,13 @@ def install_packages(packages: Sequence[str], report: Report, *, why: str, other
             why=why,
             ways_out=(f"sudo apt-get install {' '.join(packages)}", otherwise),
         )
+    # apt waits for another one's packages, not for another one's lists: two checkouts take turns.
+    with locked(Lab.here().cache / "packages.lock", report, "installing packages"):
+        _install(packages, program_path, report, why=why)
+
+
+def _install(packages: Sequence[str], program_path: str, report: Report, *, why: str) -> None:
+    names = ", ".join(packages)
     report(f"lab: installing {names} ({why})")
     watch = Stopwatch()
     apt = [program_path, "-o", f"DPkg::Lock::Timeout={APT_LOCK_TIMEOUT}"]

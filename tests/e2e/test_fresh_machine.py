@@ -49,5 +49,6 @@ def test_stale_environment_is_refreshed(machine):
 
 def test_pure_parts_pass_there(machine):
     """The unit tests on the newer Python and the newer Ansible."""
-    said = machine.do("/srv/a clone/invoke", "test", "--level", "unit", timeout=1200)
+    words = ["test", "--level", "unit", "--name", "not test_browser"]  # no browser is installed there
+    said = machine.do("/srv/a clone/invoke", *words, timeout=1200)
     assert " passed" in said

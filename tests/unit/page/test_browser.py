@@ -3,7 +3,6 @@
 import html
 import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from boxwright.lab.programs import can_be_root, program
 from boxwright.page.page import page
 
 spec = importlib.util.spec_from_file_location("boxes", Path(__file__).with_name("boxes.py"))
@@ -68,16 +68,11 @@ addEventListener('load', () => {
 @pytest.fixture(scope="module")
 def chromium():
     """The browser; Debian's is installed where there is none and one may."""
-    known = shutil.which("chromium") or shutil.which("chromium-browser")
-    if known:
+    if known := shutil.which("chromium") or shutil.which("chromium-browser"):
         return known
-    if not (shutil.which("apt-get") and os.geteuid() == 0):
+    if not (shutil.which("apt-get") and can_be_root()):
         pytest.skip("there is no Chromium, and it cannot be installed without root and apt")
-    for words in (["update", "-qq"], ["install", "-qq", "--yes", "--no-install-recommends", "chromium"]):
-        done = subprocess.run(["apt-get", *words], capture_output=True, text=True, check=False, timeout=420,
-                              env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return shutil.which("chromium")
+    return program("chromium", "chromium", print, "the page is looked at in a real browser")
 
 
 @pytest.fixture(scope="module")
