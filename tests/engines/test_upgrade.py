@@ -148,8 +148,8 @@ def through(box, load, what):
         "first_answer_after_listening_s": round(after - listening, 2),
     }
     print(json.dumps(figures))
-    # Who connects in the instant in which the old engine ends is cut off without a word, as who comes later is
-    # refused; what was sent before its last answer has one.
+    # Who connects in the instant in which the old engine ends is cut off without a word, as who comes later
+    # is refused; what was sent before its last answer has one.
     broken = [one for one in load.requests if one.outcome == "broken off" and one.sent < before]
     assert broken == []
     running = [one for one in load.requests if one.sent < before < one.ended + 0.01 and one.kind == "long"]
