@@ -15,7 +15,9 @@ import socket
 import socketserver
 import threading
 import urllib.request
+from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 #: Bytes of a request's head; seconds for it and for a connection; seconds that a line may be silent.
@@ -168,19 +170,22 @@ def _login(upstream: str) -> str:
 def _connect(host: str, port: int, upstream: str) -> socket.socket:
     """A connection to the host, or to the proxy before it. Raises RefusedError."""
     if upstream:
+        # What is this machine by its name, its proxy would reach as well; the rest is the proxy's to find.
+        with contextlib.suppress(OSError):
+            _see_elsewhere(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        if urlsplit(upstream).scheme not in ("http", ""):
+            raise RefusedError(
+                "502 Bad Gateway", "the controller itself goes through a proxy that is not one of plain HTTP"
+            )
         host, port = _split(upstream if "://" in upstream else f"//{upstream}", 3128)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise RefusedError("502 Bad Gateway", f"{host} does not resolve on the controller: {error}") from None
+    if not upstream:
+        _see_elsewhere(host, found)
     last: OSError | None = None
     for family, kind, protocol, _, address in found:
-        # The controller's own services, and what a cloud tells its machines, are not for boxes.
-        at = ipaddress.ip_address(str(address[0]).partition("%")[0])
-        if not upstream and (at.is_loopback or at.is_link_local or at.is_unspecified or at.is_multicast):
-            raise RefusedError(
-                "403 Forbidden", f"{host} is on the controller itself, which is closed to boxes"
-            )
         out = socket.socket(family, kind, protocol)
         out.settimeout(CONNECT_S)
         try:
@@ -191,6 +196,27 @@ def _connect(host: str, port: int, upstream: str) -> socket.socket:
         else:
             return out
     raise RefusedError("502 Bad Gateway", f"{host}:{port} cannot be reached from the controller: {last}")
+
+
+def _see_elsewhere(host: str, found: Sequence[tuple[Any, ...]]) -> None:
+    """Raise RefusedError for the controller's own services, and what a cloud tells its machines."""
+    for family, _, _, _, address in found:
+        at = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        # An IPv4 address may come in IPv6's clothes: ::ffff:127.0.0.1.
+        at = getattr(at, "ipv4_mapped", None) or at
+        special = at.is_loopback or at.is_link_local or at.is_unspecified or at.is_multicast
+        if special or _own(family, address):
+            raise RefusedError(
+                "403 Forbidden", f"{host} is on the controller itself, which is closed to boxes"
+            )
+
+
+def _own(family: int, address: tuple[Any, ...]) -> bool:
+    """Whether this machine has the address: it then is where a way to it begins, too. Nothing is sent."""
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(address)
+        return bool(probe.getsockname()[0] == address[0])
+    return False
 
 
 def _splice(one: socket.socket, other: socket.socket) -> None:

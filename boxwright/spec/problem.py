@@ -14,6 +14,11 @@ _SECRET_NAME = re.compile(r"(^|[._\-])(api_?key|token|secrets?|password|passwd|c
 _SECRET_ENV = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
 #: A name and a password before a host, with or without a scheme; `name:tag@sha256:…` is an image.
 _URL_PASSWORD = re.compile(r"(?P<head>(?<!\w)\w+://[^/\s:@]*|(?<![^\s\"])[^/\s:@\"]*):[^/\s@\"]+@(?!sha\d+:)")
+#: Variables whose value is an address: whatever stands before its last @ is a login, well formed or not.
+_ADDRESS_NAME = re.compile(r"(^|[._])(proxy|endpoint|url)$")
+_LOGIN = re.compile(r"^((?:\w+://)?[^:/@]*):.*@", re.DOTALL)
+#: A private key, as somebody puts it where its certificate belongs.
+_PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)", re.DOTALL)
 #: Tokens that are known by their form, wherever somebody put them: the hub's, and those of common services.
 _TOKEN = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-|gh[a-z]_|github_pat_|glpat-|nvapi-)[A-Za-z0-9_-]{16,}")
 #: A value longer than this is cut in a message, so that a mistake takes a line and not a screen.
@@ -99,7 +104,9 @@ def shown(value: object, path: str = "") -> str:
     """A value as a message shows it: as YAML would have it on one line, cut when long, secrets masked."""
     if is_secret(path) and value not in (None, ""):
         return MASK
-    text = _flow(value, path)[:_READ_LENGTH]
+    if isinstance(value, str) and _ADDRESS_NAME.search(path):
+        value = _LOGIN.sub(rf"\g<1>:{MASK}@", value)
+    text = _PRIVATE_KEY.sub(rf"\g<1>{MASK}", _flow(value, path)[:_READ_LENGTH])
     text = _TOKEN.sub(MASK, _URL_PASSWORD.sub(rf"\g<head>:{MASK}@", text))
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 1] + "…"
 

@@ -93,7 +93,19 @@ def test_a_tunnel_carries_both_ways(proxy, origin):
             assert (answer.status, len(answer.read())) == (200, 300_000)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "0.0.0.0"])
+def own_address():
+    """An address of this machine beside its loopback; a name where it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
+    return "localhost"
+
+
+INSIDE = ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "0.0.0.0", "[::]", own_address()]
+INSIDE += [f"[::ffff:{one}]" for one in ("127.0.0.1", "169.254.169.254", "0.0.0.0")]
+
+
+@pytest.mark.parametrize("host", INSIDE)
 def test_the_controller_itself_is_closed_to_boxes(proxy, origin, host):
     status, body = ask(proxy, "GET", f"http://{host}:{origin.server_address[1]}/")
     assert (status, origin.seen) == (403, [])
@@ -116,6 +128,25 @@ def test_noise_ends_the_connection_and_not_the_proxy(proxy):
         with contextlib.suppress(ConnectionResetError):
             assert b" 400 " in line.recv(100)
     assert ask(proxy, "GET", "http://out.example/")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::ffff:127.0.0.1]"])
+def test_a_proxy_of_the_controllers_own_is_no_way_back_to_it(proxy, origin, monkeypatch, host):
+    """One that listens on the controller would reach there what is closed to boxes here."""
+    at = f"http://127.0.0.1:{origin.server_address[1]}"
+    monkeypatch.setenv("http_proxy", at)
+    monkeypatch.setenv("https_proxy", at)
+    assert ask(proxy, "GET", f"http://{host}:5432/")[0] == 403
+    assert ask(proxy, "CONNECT", f"{host}:22")[0] == 403
+    assert origin.seen == []
+
+
+def test_a_proxy_of_the_controllers_own_that_speaks_tls_is_told(proxy, origin, monkeypatch):
+    monkeypatch.setenv("https_proxy", f"https://127.0.0.1:{origin.server_address[1]}")
+    assert ask(proxy, "GET", "http://out.example/")[0] == 200
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=10)) as connection:
+        connection.request("CONNECT", "far.example:443")
+        assert b"not one of plain HTTP" in connection.getresponse().read()
 
 
 def test_it_goes_out_as_this_machine_does(proxy, monkeypatch):
