@@ -25,6 +25,7 @@ class Host:
 
     def __init__(self, root, monkeypatch):
         self.root, self.calls, self.fails, self.docker = root, 0, 0, True
+        self.passed_over, self.seen_due = (), []
         for folder in (FOLDER, "/etc/ssl/certs", "/run"):
             (root / folder[1:]).mkdir(parents=True)
         self.file(BUNDLE).write_text("")
@@ -40,10 +41,12 @@ class Host:
 
     def run(self, argv, timeout):
         self.calls += 1
+        self.seen_due.append(self.docker_due)
         if self.fails:
             self.fails -= 1
             return Result(1, "", "no room")
         texts = [path.read_text() for path in sorted(self.file(FOLDER).glob("*.crt"))]
+        texts = [text for text in texts if text not in self.passed_over]
         self.file(BUNDLE).write_text("".join(texts))
         return Result(0, "", "")
 
@@ -98,6 +101,45 @@ def test_a_failure_leaves_everything_as_it_was(host, two):
         module.make_true("".join(two), check=False)
     assert host.names() == ["boxwright-1.crt"]
     assert host.file(BUNDLE).read_text() == before
+
+
+def test_a_certificate_that_is_passed_over_is_told_once_and_not_kept(host, two):
+    """As p11-kit does with what is no authority's: each run would restart Docker for it otherwise."""
+    module.make_true(two[0], check=False)
+    host.file(module.DOCKER_DUE).unlink()
+    host.passed_over = pem.certificates(two[1])
+    with pytest.raises(module.TrustError, match=r"no certificate 2 of box_ca: is it an authority's"):
+        module.make_true("".join(two), check=False)
+    assert host.names() == ["boxwright-1.crt"]
+    assert not host.docker_due
+    assert not module.make_true(two[0], check=False)["changed"]
+
+
+def test_a_full_disk_leaves_everything_as_it_was(host, two, monkeypatch):
+    module.make_true(two[0], check=False)
+    write = module.write
+
+    def full(path, *rest):
+        if path.endswith("boxwright-2.crt"):
+            raise OSError(28, "No space left on device", path)
+        write(path, *rest)
+
+    monkeypatch.setattr(module, "write", full)
+    with pytest.raises(module.TrustError, match="No space left"):
+        module.make_true("".join(reversed(two)), check=False)
+    assert host.file(f"{FOLDER}/boxwright-1.crt").read_text() == pem.certificates(two[0])[0]
+    assert not module.make_true(two[0], check=False)["changed"]
+
+
+def test_the_restart_is_due_before_anything_is_exchanged(host, two):
+    """A run that is killed after the bundle was made would otherwise leave Docker without it for ever."""
+    module.make_true(two[0], check=False)
+    assert host.seen_due == [True]
+
+
+def test_one_that_stands_there_twice_is_one(host, two):
+    again = two[0].replace("\n", "\r\n")
+    assert module.make_true(two[0] + two[1] + again, check=False)["said"] == "2 trusted"
 
 
 @pytest.mark.parametrize(

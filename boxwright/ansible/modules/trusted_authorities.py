@@ -79,8 +79,10 @@ class TrustError(Exception):
 def readable(text: str) -> List[str]:
     """The certificates of a text, each of which TLS can use. Raises TrustError."""
     found: List[str] = pem.certificates(text)
-    if len(found) < text.count("-----BEGIN CERTIFICATE-----") or (text.strip() and not found):
-        raise TrustError("box_ca holds what is no certificate in PEM form, or one twice; nothing was changed")
+    # One that stands there twice, as in bundles that were put together, is one.
+    told = {"".join(part.split()) for part in text.split("-----BEGIN CERTIFICATE-----")[1:]}
+    if len(found) < len(told) or (text.strip() and not found):
+        raise TrustError("box_ca holds what is no certificate in PEM form; nothing was changed")
     for number, one in enumerate(found, 1):
         try:
             ssl.create_default_context().load_verify_locations(cadata=one)
@@ -113,9 +115,16 @@ def make_true(ca: str, check: bool) -> Dict[str, Any]:
     gone = [text for path, text in before.items() if path not in after]
     changed = before != after or not trusted.issuperset(wanted)
     if changed and not check:
-        put(there, before, after)
+        due_before = os.path.exists(ROOT + DOCKER_DUE)
+        # First: a run that ends between the two leaves the restart to the next one.
         if systemctl.show("docker.service").running:
             write(ROOT + DOCKER_DUE, "")
+        try:
+            put(there, before, after)
+        except TrustError:
+            if not due_before and os.path.exists(ROOT + DOCKER_DUE):
+                os.unlink(ROOT + DOCKER_DUE)
+            raise
     return {
         "changed": changed,
         "fingerprints": [pem.fingerprint(one) for one in wanted],
@@ -125,14 +134,28 @@ def make_true(ca: str, check: bool) -> Dict[str, Any]:
 
 def put(there: Store, before: Dict[str, Any], after: Dict[str, str]) -> None:
     """Exchange the files and have the bundle made; back to what was where that fails. Raises TrustError."""
-    exchange(before, after)
-    done = run(there.program, timeout=TIMEOUT_S)
-    if done.rc != 0:
+    try:
+        exchange(before, after)
+        done = run(there.program, timeout=TIMEOUT_S)
+        wrong = done.text[-500:] or "exit status %d" % done.rc if done.rc != 0 else untaken(there, after)
+    except OSError as error:
+        wrong = "%s: %s" % (error.filename, error.strerror)
+    if wrong:
         exchange(after, before)
         run(there.program, timeout=TIMEOUT_S)
-        raise TrustError(
-            "%s failed, the authorities are as they were: %s" % (there.program[0], done.text[-500:])
-        )
+        raise TrustError("%s failed, the authorities are as they were: %s" % (there.program[0], wrong))
+
+
+def untaken(there: Store, after: Dict[str, str]) -> str:
+    """What the program passed over, in words; "" for nothing. It may do so and end well."""
+    trusted = set(pem.certificates(read(ROOT + there.bundle) or ""))
+    numbers = [str(at) for at, text in enumerate(after.values(), 1) if text not in trusted]
+    return (
+        "%s has no certificate %s of box_ca: is it an authority's (CA:TRUE), and not distrusted on this host?"
+        % (there.bundle, " and ".join(numbers))
+        if numbers
+        else ""
+    )
 
 
 def exchange(one: Dict[str, Any], other: Dict[str, Any]) -> None:
