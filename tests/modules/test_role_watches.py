@@ -15,7 +15,7 @@ from ansible.module_utils import (
     versionlock,
 )
 
-from boxwright.ansible.modules import docker_daemon_config, nvidia_module
+from boxwright.ansible.modules import docker_daemon_config, nvidia_module, port_access
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 CONFIG = "/etc/boxwright/"
@@ -73,3 +73,12 @@ def patterns(role):
 @pytest.mark.parametrize(("role", "path"), FOUND, ids=[f"{role}:{path}" for role, path in FOUND])
 def test_what_a_role_keeps_is_watched(role, path):
     assert any(fnmatch.fnmatchcase(path, one) for one in patterns(role))
+
+
+def test_the_units_that_keep_ports_to_their_sources_are_watched():
+    """The one that watches firewalld as well, also where firewalld comes only later."""
+    variables = yaml.safe_load((ROLES / "engine" / "vars" / "main.yml").read_text())
+    rules, watching = variables["_engine_access_units"]
+    assert (rules, "-watch.service" in watching) == ("{{ _engine_access_unit }}", True)
+    assert "_engine_access_units if box_allow_from" in variables["_engine_watched"]["units"]
+    assert port_access.FIREWALLD in variables["_engine_watched"]["listings"]

@@ -20,8 +20,8 @@ description:
   - Docker's published ports pass by the host's own firewall. A systemd unit makes rules for them, in chains
     of their own that DOCKER-USER and INPUT jump to, and nothing else; no engine is started without them.
   - Established connections are kept. No policy and no other port is touched.
-  - Where firewalld is installed, a second unit makes them again whenever it has reloaded, which empties
-    iptables.
+  - Where firewalld is installed, a second unit makes them again whenever it reloads, starts or stops,
+    each of which empties iptables.
   - Without sources, or with loopback addresses alone, all of it is taken away.
 options:
   allow_from:
@@ -145,10 +145,10 @@ class Access:
         return text
 
     def watch_text(self) -> str:
-        """The unit that makes the rules again after firewalld has reloaded."""
+        """The unit that makes the rules again after firewalld has emptied iptables."""
         words = [PYTHON, "-I", self.params["script"], "watch", self.params["config"], self.params["receipts"]]
         unit = [
-            ("Description", "Published ports kept to their sources after firewalld has reloaded"),
+            ("Description", "Published ports kept to their sources when firewalld empties iptables"),
             ("After", "dbus.service firewalld.service docker.service " + self.params["unit"]),
             ("ConditionPathExists", FIREWALLD),
             ("StartLimitIntervalSec", "0"),

@@ -141,7 +141,7 @@ def firewall(host: Host, cases: Sequence[Case]) -> Note | None:
     They are forwarded to a container before the firewall's rules for the host are asked: `ufw deny 8000`
     closes nothing, and `ufw allow` is not needed. Everything else of the host, SSH among it, stays the
     firewall's. box_allow_from covers the published ports, whether a firewall is on or off, and is kept when
-    Docker or the box starts anew. A reload of firewalld empties iptables, whichever backend it has; Docker
+    Docker or the box starts anew. firewalld empties iptables with each reload, start and stop; Docker
     then makes its rules again, and a unit of Boxwright's these.
     """
     open_ports = [str(case.deployment.port) for case in cases if not case.deployment.is_loopback]

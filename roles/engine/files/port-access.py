@@ -4,7 +4,7 @@
     port-access.py apply CONFIG STATE     at boot, after Docker, and whenever the declaration changed
     port-access.py check CONFIG STATE     says what is not as it was applied; exit status 1 if anything
     port-access.py remove CONFIG STATE    takes all of it away
-    port-access.py watch CONFIG STATE     applies it again whenever firewalld has reloaded; does not end
+    port-access.py watch CONFIG STATE     applies it again when firewalld reloads, comes or goes; does not end
 
 Installed by Boxwright's role engine. Ports that Docker publishes pass by the host's own firewall: they are
 forwarded, and DOCKER-USER is the chain that Docker leaves to others. Where Docker has no rules (IPv6 in older
@@ -31,10 +31,15 @@ FORWARDED, PROXIED = ("DOCKER-USER", "FORWARD"), "INPUT"
 PROGRAMS = {4: "iptables", 6: "ip6tables"}
 #: Seconds for one call, and for the lock that another program may hold.
 CALL, LOCK = 60, "20"
-#: What firewalld says once it has reloaded: all of iptables is empty then, whichever backend it has. Docker
-#: makes its own chains again on the same word.
-RELOADED = "type='signal',interface='org.fedoraproject.FirewallD1',member='Reloaded'"
-#: Seconds after it at which the rules are looked at: at once, and when Docker is through.
+#: What firewalld says once it has reloaded, and the bus when it comes or goes: all of iptables is empty then,
+#: whichever backend it has. Docker makes its own chains again on the same words.
+SIGNALS = {
+    "Reloaded": "type='signal',interface='org.fedoraproject.FirewallD1',member='Reloaded'",
+    "NameOwnerChanged": "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+    "member='NameOwnerChanged',arg0='org.fedoraproject.FirewallD1'",
+}
+#: Seconds after it, each after the one before, at which the rules are looked at: at once, and when Docker is
+#: through. One that starts has its name a moment before it empties them.
 LOOKS = (0, 1, 3, 10, 30)
 
 
@@ -171,13 +176,14 @@ def differences(config: dict[str, Any], state: Path) -> list[str]:
 
 
 def watch(config: Path, state: Path) -> None:
-    """Mend the rules at the start and after each reload of firewalld, as long as its messages can be read."""
-    argv = ["busctl", "--system", "--quiet", "monitor", "--json=short", f"--match={RELOADED}"]
+    """Mend the rules now and when firewalld reloads, comes or goes, as long as its messages can be read."""
+    matches = [f"--match={one}" for one in SIGNALS.values()]
+    argv = ["busctl", "--system", "--quiet", "monitor", "--json=short", *matches]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, errors="replace") as bus:
         # Before its messages are read: a reload from now on waits in the pipe.
         mend(config, state)
         for line in bus.stdout or ():
-            if '"Reloaded"' in line:
+            if any(f'"{member}"' in line for member in SIGNALS):
                 for pause in LOOKS:
                     time.sleep(pause)
                     mend(config, state)

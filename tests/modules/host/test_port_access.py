@@ -219,6 +219,8 @@ def watch(root, monkeypatch):
         def popen(argv, **options):
             if argv[0] != "busctl":
                 return real(argv, **options)
+            asked = [word.partition("member='")[2].partition("'")[0] for word in argv if "--match=" in word]
+            assert asked == ["Reloaded", "NameOwnerChanged"]
             lines = (json.dumps({"member": step()}, separators=(",", ":")) + "\n" for step in steps)
             return contextlib.nullcontext(SimpleNamespace(stdout=lines, returncode=1))
 
@@ -229,6 +231,21 @@ def watch(root, monkeypatch):
         return capsys.readouterr().out, waited
 
     return run
+
+
+def test_rules_that_a_start_or_a_stop_of_firewalld_took_are_made_again(host, watch, capsys):
+    """Either empties iptables, and neither is a reload: https://github.com/firewalld/firewalld/issues/863."""
+    host.call()
+    good = host["tables"]
+
+    def emptied():
+        host.set(tables={"4": DOCKER, "6": PLAIN})
+        return "NameOwnerChanged"
+
+    said, waited = watch(capsys, emptied)
+    assert said.count("applied again: ") == 1
+    assert host["tables"] == good
+    assert waited == [0, 1, 3, 10, 30]
 
 
 def test_rules_that_a_reload_took_are_made_again(host, watch, capsys):
