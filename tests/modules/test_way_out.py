@@ -119,3 +119,36 @@ def test_what_is_declared_direct_does_not_go_through_it(proxy):
     assert Reader(timeout=2, deadline=4, proxy="http://127.0.0.1:9").get(
         f"http://localhost:{proxy.server_address[1]}/"
     ).status == 204  # fmt: skip
+
+
+@pytest.fixture
+def mirror():
+    """A mirror on this side of the proxy that sends on to where it is told."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302 if self.path == "/on" else 204)
+            self.send_header("Location", self.server.to)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.to = ""
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_what_is_sent_on_goes_its_own_way(proxy, mirror):
+    """A mirror that is reached without the proxy sends on to what is behind it, and the other way round."""
+    proxy.status = 204
+    at = f"http://localhost:{mirror.server_address[1]}/on"
+    reader = Reader(2, 4, f"http://127.0.0.1:{proxy.server_address[1]}", ["localhost"])
+    mirror.to = "http://out.example.org/x"
+    assert reader.get(at).status == 204
+    mirror.to = at.replace("/on", "/here")
+    proxy.status = 503
+    assert reader.get(at).status == 204

@@ -71,11 +71,8 @@ class Reader:
         handlers: List[Any] = [_Redirects()]
         if authorities:
             handlers.append(urllib.request.HTTPSHandler(context=_trusting(authorities)))
-        self._direct, straight = tuple(direct), urllib.request.ProxyHandler({})
-        self._proxy = proxy
-        self._straight = urllib.request.build_opener(*handlers, straight)
-        if proxy:
-            handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
+        self._direct, self._proxy = tuple(direct), proxy
+        handlers.append(_Proxies({"http": proxy, "https": proxy} if proxy else None, self._direct))
         self._opener = urllib.request.build_opener(*handlers)
 
     @property
@@ -94,8 +91,7 @@ class Reader:
             request = urllib.request.Request(url, headers=dict(headers or {}, **{"User-Agent": "boxwright"}))
             if secret:
                 request.add_unredirected_header("Authorization", secret)
-            opener = self._straight if _is_direct(url, self._direct) else self._opener
-            with opener.open(request, timeout=min(self.timeout, left)) as stream:
+            with self._opener.open(request, timeout=min(self.timeout, left)) as stream:
                 return Answer(stream.status, _lower(stream.headers), self._body(stream, limit, url))
         except urllib.error.HTTPError as error:
             with error:
@@ -153,6 +149,18 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     # Unknown to Python before 3.11.
     http_error_308 = urllib.request.HTTPRedirectHandler.http_error_302
+
+
+class _Proxies(urllib.request.ProxyHandler):
+    """Leads each request its own way: where one is sent on to may be on the other side of the proxy."""
+
+    def __init__(self, proxies: Optional[Dict[str, str]], direct: Sequence[str]) -> None:
+        super().__init__(proxies)
+        self._direct = direct
+
+    def proxy_open(self, req: Any, proxy: Any, type: Any) -> Any:
+        """Nothing for what is reached without it."""
+        return None if _is_direct(req.full_url, self._direct) else super().proxy_open(req, proxy, type)
 
 
 def _trusting(authorities: Sequence[str]) -> ssl.SSLContext:
