@@ -3,14 +3,17 @@
 import http.server
 import json
 import os
+import ssl
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from ansible.module_utils import way_out
 from ansible.module_utils.command import run
 from ansible.module_utils.web import Reader, WebError
 
+from boxwright.lab import realm
 from boxwright.spec import box
 
 PROXY = "http://me:s3cr3t@proxy.example.org:3128"
@@ -58,6 +61,23 @@ def test_every_program_trusts_whom_the_system_trusts(tmp_path, monkeypatch):
     system.write_text("")
     os.environ["PIP_CERT"] = "/theirs"
     assert way_out.bundle() == {"SSL_CERT_FILE": str(system), "REQUESTS_CA_BUNDLE": str(system)}
+
+
+def test_whom_the_host_is_to_trust_is_trusted_meanwhile(tmp_path, monkeypatch):
+    """In check mode, which does not have the host trust anybody."""
+    ours = realm.ensure(tmp_path / "ours", "ours").authority
+    theirs = realm.ensure(tmp_path / "theirs", "theirs").authority
+    system = tmp_path / "ca-certificates.crt"
+    system.write_text(theirs)
+    monkeypatch.setattr(way_out, "BUNDLES", (str(system),))
+    way_out.take("", [])
+    before = dict(os.environ)
+    with way_out.trusting(ours) as bundle:
+        assert os.environ["SSL_CERT_FILE"] == os.environ["PIP_CERT"] == bundle
+        trusted = ssl.create_default_context().get_ca_certs(binary_form=True)
+        assert {ssl.PEM_cert_to_DER_cert(one.strip()) for one in (ours, theirs)} <= set(trusted)
+    assert dict(os.environ) == before
+    assert not Path(bundle).exists()
 
 
 def refusal(url, reader=None):

@@ -43,3 +43,4 @@ def test_there_are_some():
 def test_the_way_out_is_told(module, arguments):
     assert "box_proxy" in arguments["proxy"]
     assert "box_no_proxy" in arguments["no_proxy"]
+    assert module != "package_source" or "box_ca" in arguments["ca"]

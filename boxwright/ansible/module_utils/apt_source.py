@@ -174,6 +174,8 @@ def update(source: str, params: Dict[str, Any], trial: Optional[str] = None) -> 
     argv += ["-o", "Dir::Etc::sourcelist=" + source, "-o", "Dir::Etc::sourceparts=/dev/null"]
     argv += ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any"]
     env = environment(params["proxy"])
+    if params.get("bundle"):
+        argv += ["-o", "Acquire::https::CaInfo=" + params["bundle"]]
     if trial:
         argv += ["-o", "Dir::State::lists=" + trial + "/lists"]
         argv += ["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]

@@ -86,6 +86,8 @@ class DnfSource:
             text = source_text(self.params, place + "/key.asc").encode()
             write_all({place + "/key.asc": after[self.keyring], place + "/repos/try.repo": text})
             options = ["--setopt=reposdir=%s/repos" % place, "--setopt=cachedir=%s/cache" % place]
+            if self.params.get("bundle"):
+                options.append("--setopt=sslcacert=" + self.params["bundle"])
             self.must(self.makecache(options), "nothing was changed")
         finally:
             shutil.rmtree(place, ignore_errors=True)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Dict, List, Optional, Sequence
+import shutil
+import tempfile
+from typing import Dict, Iterator, List, Optional, Sequence
+
+from ansible.module_utils.command import read, write
 
 #: What is declared where the controller itself is the proxy, for as long as its run lasts; and where it then
 #: stands on the host, at the end of a tunnel (boxwright/cli/tunnel.py). The same in boxwright/spec/box.py.
@@ -49,3 +54,23 @@ def take(declared: Optional[str], no_proxy: Sequence[str]) -> str:
     os.environ.update(variables(proxy, no_proxy))
     os.environ.update(bundle())
     return proxy
+
+
+@contextlib.contextmanager
+def trusting(authorities: str) -> Iterator[str]:
+    """While the block runs, this process also trusts those of a PEM text. The path of a bundle for others.
+
+    For check mode, in which the host does not trust yet whom it is to trust.
+    """
+    place, before = tempfile.mkdtemp(prefix="boxwright-trust-"), dict(os.environ)
+    try:
+        os.chmod(place, 0o755)  # apt fetches as the user _apt
+        path = place + "/bundle.pem"
+        system = next(filter(None, map(read, BUNDLES)), "")
+        write(path, "%s\n%s\n" % (system, authorities))
+        os.environ.update(dict.fromkeys(BUNDLE_VARIABLES, path))
+        yield path
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(place, ignore_errors=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ansible.module_utils import way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.file_set import difference, read_bytes
@@ -54,6 +56,10 @@ options:
     default: []
   proxy: {description: "Proxy for the key and the lists; otherwise the environment's.", type: str}
   no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
+  ca:
+    description: "Authorities that the host is about to trust, as PEM text; check mode fetches with them."
+    type: str
+    default: ""
   lock_timeout_s: {description: "Seconds to wait for another package manager.", type: int, default: 300}
   timeout_s: {description: "How long fetching the lists may take, in seconds.", type: int, default: 180}
 """
@@ -84,6 +90,7 @@ def main() -> None:
             "preferred": {"type": "list", "elements": "str", "default": []},
             "proxy": {"type": "str"},
             "no_proxy": {"type": "list", "elements": "str", "default": []},
+            "ca": {"type": "str", "default": ""},
             "lock_timeout_s": {"type": "int", "default": 300},
             "timeout_s": {"type": "int", "default": 180},
         },
@@ -93,13 +100,16 @@ def main() -> None:
     module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
     reread, waited_for = False, None
     try:
-        source = source_of(module.params, ROOT)
-        after = source.desired()
-        before = {path: read_bytes(path) for path in after}
-        if not module.check_mode:
-            reread, waited_for = source.apply(before, after)
-        elif module.params["state"] == "present" and before[source.source] != after[source.source]:
-            source.try_out(after)
+        with contextlib.ExitStack() as stack:
+            if module.check_mode and module.params["ca"]:
+                module.params["bundle"] = stack.enter_context(way_out.trusting(module.params["ca"]))
+            source = source_of(module.params, ROOT)
+            after = source.desired()
+            before = {path: read_bytes(path) for path in after}
+            if not module.check_mode:
+                reread, waited_for = source.apply(before, after)
+            elif module.params["state"] == "present" and before[source.source] != after[source.source]:
+                source.try_out(after)
     except SourceError as error:
         module.fail_json(msg="%s: %s" % (module.params["name"], error))
     module.exit_json(

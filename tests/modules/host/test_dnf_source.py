@@ -86,6 +86,11 @@ def test_check_mode_tries_and_leaves_nothing(host, root):
     assert host["keys"] == []
 
 
+def test_check_mode_fetches_with_whom_the_host_is_to_trust(host):
+    host.call(check=True, ca="-----BEGIN CERTIFICATE-----")
+    assert [word for call in host.calls("dnf") for word in call if word.startswith("--setopt=sslcacert=/")]
+
+
 def test_a_source_that_dnf_refuses_leaves_everything_as_it_was(host, root):
     host.call()
     before = (root / REPO).read_text()

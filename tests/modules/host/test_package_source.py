@@ -92,6 +92,15 @@ def test_check_mode_tries_and_leaves_nothing(host):
     assert FINGERPRINT in result["diff"][0]["after"]
 
 
+def test_check_mode_fetches_with_whom_the_host_is_to_trust(host):
+    host.call(check=True, ca="-----BEGIN CERTIFICATE-----")
+    [call] = [call for call in host.calls("apt-get") if "update" in call]
+    [bundle] = [word.partition("=")[2] for word in call if word.startswith("Acquire::https::CaInfo=")]
+    assert not Path(bundle).exists()
+    host.call(ca="-----BEGIN CERTIFICATE-----")
+    assert not [word for call in host.calls("apt-get")[1:] for word in call if "CaInfo" in word]
+
+
 def test_check_mode_sees_a_repository_that_is_not_there(host):
     host.set(refuses="E: The repository does not have a Release file.")
     assert "does not have a Release file" in host.call(check=True)["msg"]
