@@ -47,6 +47,9 @@ def second_checkout(root: Path) -> Iterator[Path | None]:
         for name in files:
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, place / name)
+        # A checkout again: what it has is asked of git there, too.
+        for words in (["init", "--quiet"], ["add", "--all"]):
+            subprocess.run(["git", *words], cwd=place, check=True, capture_output=True, timeout=60)
         yield place
     finally:
         _remove(place)

@@ -39,7 +39,9 @@ def address(first):
 
 @pytest.fixture(scope="module")
 def key(first, verb):
-    return verb("key", "--host", "lab1").stdout.strip()
+    ran = verb("key", "--host", "lab1")
+    assert ran.status == 0, ran.output
+    return ran.stdout.strip()
 
 
 def ask(url, key=None, body=None):

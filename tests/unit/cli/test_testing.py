@@ -131,7 +131,8 @@ def test_a_second_checkout_is_what_a_clone_would_have_and_goes_again(tmp_path, m
     (root / "gone").unlink()
     with second_checkout.second_checkout(root) as place:
         found = sorted(str(path.relative_to(place)) for path in place.rglob("*") if path.is_file())
-        assert found == [".gitignore", "kept", "sub/new"]
+        assert [name for name in found if not name.startswith(".git/")] == [".gitignore", "kept", "sub/new"]
+        assert sorted(map(str, second_checkout.tracked(place))) == [".gitignore", "kept", "sub/new"]
         assert (place / "kept").stat().st_mode & 0o777 == 0o755
         # As a run that was killed leaves it.
         (place / "left").write_text("")
