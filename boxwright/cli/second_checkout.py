@@ -43,6 +43,7 @@ def second_checkout(root: Path) -> Iterator[Path | None]:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "boxwright" / "checkouts"
     place = base / hashlib.sha256(str(root).encode()).hexdigest()[:6]
     _remove(place)  # of a run that was killed
+    place.mkdir(parents=True)
     try:
         for name in files:
             (place / name).parent.mkdir(parents=True, exist_ok=True)
