@@ -126,7 +126,7 @@ def _settings(host: Host) -> Iterator[Change]:
             yield _setting(host, key, _shown(here[key]), None)
     proxy = _masked(host.box.proxy) if host.box.proxy else None
     if proxy != host.facts.kept.docker_proxy:
-        yield _restart(host, "Docker's proxy", host.facts.kept.docker_proxy, proxy)
+        yield restart(host, "Docker's proxy", host.facts.kept.docker_proxy, proxy)
 
 
 def _registries(host: Host) -> Iterator[Change]:
@@ -171,10 +171,10 @@ def confines(host: Host) -> bool:
 
 
 def _setting(host: Host, key: str, was: str | None, to: str | None) -> Change:
-    return _restart(host, f"Docker's {key}", was, to, needed=key.partition(".")[0] not in RELOADABLE)
+    return restart(host, f"Docker's {key}", was, to, needed=key.partition(".")[0] not in RELOADABLE)
 
 
-def _restart(host: Host, subject: str, was: str | None, to: str | None, *, needed: bool = True) -> Change:
+def restart(host: Host, subject: str, was: str | None, to: str | None, *, needed: bool = True) -> Change:
     """A change for which Docker restarts where that is needed: its containers stop for that."""
     docker = host.facts.docker
     others = 0 if docker.live_restore else docker.containers_running or 0

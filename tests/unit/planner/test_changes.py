@@ -278,6 +278,16 @@ def test_one_other_deployment_is_exactly_its_change(name, facts):
     assert texts(planned(spec, facts)) == expected
 
 
+def test_an_authority_that_was_lost_takes_a_docker_that_runs_along_in_the_same_run(facts):
+    """Otherwise the next run, of the same declaration, would be the one that restarts it."""
+    spec = {**SPEC, "box_ca": AUTHORITY}
+    facts["kept"]["receipts"] = {role: {} for role in ROLES}
+    assert "container_runtime" in planned(spec, facts).to_json()["visits"]
+    facts["docker"]["running"] = False
+    [change] = [one for one in planned(spec, facts).changes if one.subject == "trusted authorities"]
+    assert (change.role, change.interrupts) == ("preflight", False)
+
+
 def test_a_virgin_host_has_each_thing_once():
     plain = planner.offline_facts(box_from_variables("box1", SPEC), CATALOG).to_json()
     plain.update(recorded=True, driver={"state": "nouveau", "nouveau": True})
