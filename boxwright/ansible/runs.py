@@ -17,6 +17,8 @@ from boxwright.facts.parsers.masking import mask
 DIRECTORY = "/var/log/boxwright"
 #: The variable by which a verb says who runs what (cli.recording); a run without it leaves nothing.
 VARIABLE = "boxwright_run"
+#: What a verb of several playbooks says of the whole run, for the line of its end.
+VERB = "boxwright_run_end"
 #: Bytes of the file beyond which it makes room for a new one; the one before it is kept.
 MOST_BYTES = 512 << 10
 #: Longest text, and most of a kind, that a line keeps.
@@ -33,8 +35,16 @@ def begun(run: Mapping[str, Any]) -> dict[str, Any]:
     return {"event": "begun", "at": round(time.time(), 1), **run}
 
 
-def ended(run: Mapping[str, Any], host: Mapping[str, Any], secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """The line of a run that ends now. host: what was seen of it."""
+def ended(
+    run: Mapping[str, Any],
+    host: Mapping[str, Any],
+    secrets: Iterable[str] = (),
+    verb: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The line of a run that ends now. host: what was seen of it.
+
+    verb: what the verb itself says of a run of several playbooks: did, failure (as the callback's).
+    """
     hidden, now = list(secrets), time.time()
 
     def told(value: object) -> str:
@@ -43,7 +53,8 @@ def ended(run: Mapping[str, Any], host: Mapping[str, Any], secrets: Iterable[str
 
     # What a task only looked at in check mode, it did not do.
     changed = [one for one in host.get("changed_tasks") or () if not one.get("check")]
-    failure = host.get("failure")
+    said = verb or {}
+    failure = host.get("failure") or said.get("failure")
     counts: dict[str, int] = {}
     for one in changed:
         role = str(one.get("role") or "other")
@@ -56,7 +67,7 @@ def ended(run: Mapping[str, Any], host: Mapping[str, Any], secrets: Iterable[str
         "at": round(now, 1),
         "outcome": "ok" if not failure else "refused" if kind == "refused" else "failed",
         "changed": counts,
-        "did": [told(text) for text in [*_said(changed), *_did(results)]][:MOST],
+        "did": [told(text) for text in [*(said.get("did") or ()), *_said(changed), *_did(results)]][:MOST],
         "releases": list(_releases(results))[:MOST],
         "failure": {
             "role": failure.get("role"),
@@ -104,9 +115,9 @@ def _releases(results: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
                     }
 
 
-def script(line: Mapping[str, Any], directory: str = DIRECTORY) -> str:
-    """What a shell does to append a line: alone, whole, in a file of root's that does not grow for ever."""
-    text = json.dumps(line, ensure_ascii=True, sort_keys=True)
+def script(lines: Iterable[Mapping[str, Any]], directory: str = DIRECTORY) -> str:
+    """What a shell does to append lines: alone, whole, in a file of root's that does not grow for ever."""
+    texts = [shlex.quote(json.dumps(line, ensure_ascii=True, sort_keys=True)) for line in lines]
     return "\n".join(
         [
             "umask 077",
@@ -116,7 +127,7 @@ def script(line: Mapping[str, Any], directory: str = DIRECTORY) -> str:
             '[ -s runs.jsonl ] && [ -n "$(tail -c 1 runs.jsonl)" ] && echo >>runs.jsonl',
             f'[ "$(stat -c %s runs.jsonl 2>/dev/null || echo 0)" -lt {MOST_BYTES} ] '
             "|| mv -f runs.jsonl runs.jsonl.1 || exit 1",
-            f"printf '%s\\n' {shlex.quote(text)} >>runs.jsonl",
+            f"printf '%s\\n' {' '.join(texts)} >>runs.jsonl",
             "",
         ]
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,14 @@ def bisect(
     with (
         turn(addresses([host], inventory.variables), say_aside),
         Trials(
-            host, name, inventory, paths, wanted.bench, minutes=wanted.minutes, quiet=wanted.as_json
+            host,
+            name,
+            inventory,
+            paths,
+            wanted.bench,
+            minutes=wanted.minutes,
+            quiet=wanted.as_json,
+            options=["--bisect"],
         ) as trials,
     ):
         start = trials.begin()
@@ -99,7 +106,9 @@ def bisect(
         if not blame.ended.startswith("the time"):
             journal.close()
         _refuse_unmeasured(host, blame)
-    one = Bisected(goal, blame, delta, name, good, bad, start.origin, bool(trials.restored))
+        one = Bisected(goal, blame, delta, name, good, bad, start.origin, restored=False)
+        trials.did += verdict(one)
+    one = replace(one, restored=bool(trials.restored))
     if drawing:
         shown = [report.bar(goal, trial, "base" if trial is blame.good else "bar") for trial in blame.trials]
         benching.write_picture(drawing, svg(goal, shown, host, name))

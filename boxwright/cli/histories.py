@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from boxwright.ansible import lost_runs
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
@@ -33,7 +35,13 @@ def history(
     inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     played = play("history.yml", names, paths, quiet=True)
-    found = {name: read(played.hosts.get(name, HostReport(name))) for name in names}
+    found = {
+        name: read(
+            played.hosts.get(name, HostReport(name)),
+            lost_runs.kept(lost_runs.place(name, inventory.variables(name))),
+        )
+        for name in names
+    }
     if as_json:
         show_json(
             {
@@ -47,20 +55,26 @@ def history(
         raise SystemExit(EXIT_FAILED)
 
 
-def read(host: HostReport) -> tuple[str | None, list[PastRun]]:
-    """Why a box could not be looked at (None: it was), and its runs, the newest first."""
+def read(host: HostReport, late: Sequence[Mapping[str, Any]] = ()) -> tuple[str | None, list[PastRun]]:
+    """Why a box could not be looked at (None: it was), and its runs, the newest first.
+
+    late: ends of runs that the box has not had yet.
+    """
     results = host.results.get("run_history")
     if not results:
         return reason(host.name, host.failure), []
     lines = [str(line) for line in results[0].get("lines") or ()]
+    lines += [json.dumps(one) for one in late]
     return None, past_runs(lines, alive)[::-1]
 
 
 def draw(found: Mapping[str, tuple[str | None, Sequence[PastRun]]]) -> None:
     """A row a run, and below it what a row cannot hold: what changed, and why it failed."""
-    for index, (name, (problem, runs)) in enumerate(found.items()):
-        if index:
+    tabled = False
+    for name, (problem, runs) in found.items():
+        if tabled and not problem:
             say()
+        tabled = tabled or not problem
         if problem:
             say_aside(wrapped(f"{name}: could not be looked at: {problem}", hang=2))
         elif not runs:

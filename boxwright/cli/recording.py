@@ -80,6 +80,9 @@ def alive(controller: str, process: int) -> bool | None:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
+    except OverflowError:
+        # A number that no process has: the line was written by nobody of ours.
+        return False
     except OSError:
         return True
     return True

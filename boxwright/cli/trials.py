@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +11,14 @@ from types import TracebackType
 from typing import Any
 
 from boxwright import facts as host_facts
+from boxwright.ansible import lost_runs, runs
 from boxwright.bench.run import read
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, wrapped
+from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.tune_journal import Journal
-from boxwright.errors import UserError
+from boxwright.errors import EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.spec.flat import LIMITS
 from boxwright.spec.inventory import Inventory
@@ -23,6 +26,18 @@ from boxwright.tuner.trial import FAILED, MEASURED, REFUSED, Candidate, Trial
 
 #: What the host says where not even the release that counts serves.
 NOTHING_SERVES = "NOTHING SERVES"
+#: Exit status -> kind of a failure, where it is no plain one.
+KINDS = {EXIT_REFUSED: "refused"}
+
+
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """What ended a tuning early, as the history keeps failures."""
+    if isinstance(error, UserError):
+        what = f"{error.what}: {error.why}" if error.why else error.what
+        return {"role": None, "task": "tune", "message": what, "kind": KINDS.get(error.status, "failed")}
+    stopped = isinstance(error, KeyboardInterrupt)
+    what = "stopped by hand" if stopped else f"boxwright itself failed: {type(error).__name__}"
+    return {"role": None, "task": "tune", "message": what, "kind": "failed"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +65,9 @@ class Trials:
         *,
         minutes: int,
         quiet: bool,
+        options: Sequence[str] = (),
     ) -> None:
+        """options: of the verb, as the history is to tell them."""
         self.host, self.deployment, self.bench = host, deployment, dict(bench)
         self.limits = False
         #: What became of the way back: None before it, else whether the release that counts serves.
@@ -58,6 +75,11 @@ class Trials:
         self._inventory, self._paths, self._quiet = inventory, paths, quiet
         self._until, self._longest, self._count = time.monotonic() + 60 * minutes, 0.0, 0
         self._began = False
+        #: What the history is to tell, beside how many were tried.
+        self.did: list[str] = []
+        self._run = recorded("tune", paths, options)
+        self._ends: Counter[str] = Counter()
+        self._failure: dict[str, Any] | None = None
 
     def __enter__(self) -> Trials:
         return self
@@ -66,11 +88,13 @@ class Trials:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._began:
+            if error is not None:
+                self._failure = failure_of(error)
             self.end(interrupted=kind is not None)
 
     def begin(self) -> Start:
         """Record what serves. Raises UserError where the box cannot be asked, or nothing serves there."""
-        report = self._play("tune_begin.yml", quiet=True)
+        report = self._play("tune_begin.yml", quiet=True, **self._run)
         found = report.results.get("engine_trial")
         if not found:
             failure = dict(report.failure or {})
@@ -102,7 +126,7 @@ class Trials:
         if interrupted:
             say_aside(f"{self.host}: going back to the release that served before")
         self.restored = False
-        report = self._play("tune_end.yml", quiet=True)
+        report = self._play("tune_end.yml", quiet=True, **self._run, **{runs.VERB: self._told()})
         found = report.results.get("engine_trial")
         if found:
             self.restored = bool(found[0]["serves"])
@@ -110,7 +134,25 @@ class Trials:
             if found[0].get("limits"):
                 say_aside(f"{self.host}: the cards are not back at their limits: {found[0]['limits']}")
             return
+        self._keep_end(report.failure)
         say_aside(str(self._not_back(dict(report.failure or {"message": "it was not visited"}))))
+
+    def _told(self) -> dict[str, Any]:
+        """What the history tells of the whole run."""
+        count = sum(self._ends.values())
+        ends = ", ".join(f"{number} {word}" for word, number in self._ends.items())
+        tried = [f"{count} setting{'' if count == 1 else 's'} tried: {ends}"] if count else []
+        return {"did": [*tried, *self.did], "failure": self._failure}
+
+    def _keep_end(self, failure: Mapping[str, Any] | None) -> None:
+        """Keep the line of the end here where the box cannot have it: its next run takes it there."""
+        if (failure or {}).get("kind") != "unreachable":
+            return
+        line = runs.ended(self._run[runs.VARIABLE], {"failure": failure}, (), self._told())
+        try:
+            lost_runs.keep(lost_runs.place(self.host, self._inventory.variables(self.host)), line)
+        except OSError as error:
+            say_aside(f"{self.host}: how this run ended is kept nowhere: {error}")
 
     def _not_back(self, failure: Mapping[str, Any]) -> UserError:
         """What there is to say of a box that is not as it was."""
@@ -152,12 +194,18 @@ class Trials:
         )
         seconds = round(time.monotonic() - started, 1)
         self._longest = max(self._longest, seconds)
+        self.did += [
+            str(task.get("said") or task["task"])
+            for task in report.changed_tasks
+            if task["role"] not in ("engine", "gpu_tuning", None)
+        ]
         trial = Trial(candidate, FAILED, seconds=seconds)
         results = report.results.get("engine_bench")
         if results:
             kept = [results[0]["run"]]
             trial = replace(trial, status=MEASURED, runs=(read(kept[0]),))
             journal.put(trial, kept)
+            self._ends[trial.status] += 1
             return trial
         failure = dict(report.failure or {"message": "the host was not visited"})
         if failure.get("kind") == "unreachable" or report.failure is None:
@@ -167,6 +215,7 @@ class Trials:
             raise UserError(why, where=self.host)
         status = REFUSED if failure.get("kind") == "refused" else FAILED
         trial = replace(trial, status=status, why=why)
+        self._ends[trial.status] += 1
         if status == REFUSED or failure.get("role") == "engine":
             # What failed otherwise (requests of others, a pull) says nothing of it: it is tried again.
             journal.put(trial, [])

@@ -56,15 +56,20 @@ def draw(host: str, one: Tuned, tried: Sequence[Sweep]) -> None:
     if found.ended:
         say(wrapped(f"ended     {found.ended}; the same command with more of it tries the rest", 2, 10))
     say()
-    if not found.better:
-        say(wrapped(f"{host}: nothing tried is better than what is declared by more than noise", hang=2))
-    else:
-        say(wrapped(f"{host}: better: {found.best.candidate.label}{_gain(found.overall)}", hang=2))
+    say(wrapped(f"{host}: {better(found)}", hang=2))
+    if found.better:
         say(f"  declare   {one.place or 'in the inventory'}")
         for line in lines(found.best.candidate.options):
             say(f"    {line}")
         say(f"  then      ./invoke provision --host {host}")
     way_back(one.origin, restored=one.restored)
+
+
+def better(found: Found) -> str:
+    """What a search came to, in one sentence."""
+    if not found.better:
+        return "nothing tried is better than what is declared by more than noise"
+    return f"better: {found.best.candidate.label}{_gain(found.overall)}"
 
 
 def objective(goal: Goal) -> str:

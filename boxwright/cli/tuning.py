@@ -221,6 +221,7 @@ def _search(
         if known is None or not known.base.measured or not known.ended.startswith("the time"):
             journal.close()
         result = usable(host, known)
+        trials.did += [report.better(result)]
     place = inventory.location(host, "box_deployments")
     return report.Tuned(goal, result, name, start.origin, bool(trials.restored), str(place or "")), found
 

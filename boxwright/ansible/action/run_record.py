@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from boxwright.ansible import runs
+from boxwright.ansible import lost_runs, runs
 from boxwright.ansible.declared import plain
 from boxwright.doctor.anonymous import secrets_of
 
@@ -30,18 +31,26 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             return result
         host, event = str(variables.get("inventory_hostname")), self._task.args.get("event")
         directory = str(self._task.args.get("directory") or runs.DIRECTORY)
-        seen = runs.seen.get(host, {})
-        if event == "begun":
-            line = runs.begun(plain(run))
-        else:
-            line = runs.ended(plain(run), seen, secrets_of(plain(self._own(variables))))
+        seen, where, late = runs.seen.get(host, {}), lost_runs.place(host, variables), []
         try:
-            script = runs.script(line, directory)
+            if event == "begun":
+                late = lost_runs.kept(where)
+                line = runs.begun(plain(run))
+            else:
+                verb = plain(variables.get(runs.VERB) or {})
+                line = runs.ended(plain(run), seen, secrets_of(self._own(variables)), verb)
+            script = runs.script([*late, line], directory)
             done = self._low_level_execute_command("/bin/sh", in_data=script.encode())
         except AnsibleConnectionFailure:
             raise
-        except AnsibleError as error:
+        except (AnsibleError, OSError) as error:
             done = {"rc": 1, "stderr": str(error)}
+        if not done.get("rc"):
+            if late:
+                with suppress(OSError):
+                    lost_runs.handed_over(where)
+            # For the callback, which keeps the end of a run whose host goes away.
+            result["record"] = {"event": event, "run": plain(run), "place": where}
         # Whatever keeps a run from beginning at all (sudo, a shell) is told by its next step.
         if done.get("rc") and event == "ended" and not seen.get("failure"):
             said = " ".join(str(done.get("stderr") or done.get("stdout") or "").split())
@@ -53,4 +62,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         names = [
             name for name in variables if str(name).startswith(("box_", "container_runtime_", "ansible_ssh"))
         ]
-        return {name: self._templar.template(variables[name]) for name in names if name != "box_plan"}
+        found = {}
+        for name in names:
+            # What cannot be templated has no value that could be told.
+            with suppress(AnsibleError):
+                if name != "box_plan":
+                    found[name] = plain(self._templar.template(variables[name]))
+        return found

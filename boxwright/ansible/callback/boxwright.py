@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from boxwright.ansible import bars, runs
+from boxwright.ansible import bars, lost_runs, runs
 
 DOCUMENTATION = """
     name: boxwright
@@ -53,6 +53,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         self._task_started: dict[str, float] = {}
         self._role_tally: dict[str, dict[str, int]] = {}
         self._hosts: dict[str, dict[str, Any]] = {}
+        #: Host -> its run that has begun in its history and not ended there.
+        self._open: dict[str, dict[str, Any]] = {}
         # What a run leaves on a host when it ends is made of this.
         runs.seen = self._hosts
 
@@ -82,6 +84,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         kind = "changed" if data.get("changed") else "ok"
         self._count(result, kind)
         action = result.task.action.rpartition(".")[2]
+        if action == "run_record" and data.get("record"):
+            if data["record"]["event"] == "begun":
+                self._open[result.host.get_name()] = data["record"]
+            else:
+                self._open.pop(result.host.get_name(), None)
         if action in KEPT_RESULTS:
             host["results"].setdefault(action, []).append(self._plain(data))
         if kind == "changed":
@@ -169,11 +176,25 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             summary = stats.summarize(name)
             host["changed"] = summary["changed"]
             host["tasks"] = summary["ok"] + summary["skipped"]
+        for name, record in self._open.items():
+            self._keep_end(record, self._hosts[name])
         if report:
             text = json.dumps(
                 {"seconds": round(time.time() - self._started, 1), "hosts": self._hosts}, default=str
             )
             Path(report).write_text(text, encoding="utf-8")
+
+    def _keep_end(self, record: dict[str, Any], host: dict[str, Any]) -> None:
+        """The end of a run whose host went away, for the next run to take there."""
+        if (host["failure"] or {}).get("kind") != "unreachable":
+            return
+        # What tasks said may hold what only the host's own variables tell to be a secret.
+        silent = [{**one, "said": None} for one in host["changed_tasks"]]
+        line = runs.ended(record["run"], {**host, "changed_tasks": silent})
+        try:
+            lost_runs.keep(record["place"], line)
+        except OSError as error:
+            self._say(f"      note: how this run ended is kept nowhere: {error}", YELLOW)
 
     # -- how it is drawn ------------------------------------------------------------------------
 

@@ -32,6 +32,10 @@ PLAY = """
         - name: Something is looked at
           ansible.builtin.file: {path: DIRECTORY-looked-at, state: touch, mode: "0600"}
           check_mode: true
+        - name: The host goes away
+          ansible.builtin.command: "true"
+          vars: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 9}
+          when: goes_away | default(false)
         - name: Something is wanted
           ansible.builtin.assert:
             that: well
@@ -49,11 +53,12 @@ def played(tmp_path):
         directory = tmp_path / "history"
         playbook = tmp_path / "play.yml"
         playbook.write_text(PLAY.replace("DIRECTORY", str(directory)))
-        given = json.dumps({runs.VARIABLE: RUN, "box_hub_token": "s3cretvalue", **variables})
+        given = json.dumps({runs.VARIABLE: RUN, "well": True, "box_hub_token": "s3cretvalue", **variables})
         done = subprocess.run(
             [str(Path(sys.executable).parent / "ansible-playbook"), str(playbook),
              "-i", "box1,", "-c", "local", "-e", given, *(["--check"] if check else [])],
-            cwd=ROOT, env=environment(tmp_path / "report.json") | {"PYTHONPATH": str(ROOT)},
+            cwd=ROOT, env=environment(tmp_path / "report.json")
+            | {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path / "state")},
             capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
         file = directory / "runs.jsonl"
@@ -81,6 +86,33 @@ def test_a_run_that_ends_well_and_one_that_only_looks(played):
     assert [past.outcome for past in past_runs(lines, lambda *_: None)] == ["ok"]
 
 
+def test_a_run_whose_host_goes_away_has_an_end_when_the_next_one_begins(played, tmp_path):
+    lines, _, _ = played(goes_away=True)
+    assert [json.loads(line)["event"] for line in lines] == ["begun"]
+    (kept,) = (tmp_path / "state" / "boxwright" / "history").iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    lines, _, _ = played(**{runs.VARIABLE: {**RUN, "run": "20261130T070000Z-def456"}})
+    first, second = past_runs(lines, lambda *_: None)
+    assert (first.outcome, first.changed, second.outcome) == ("failed", {"other": 1}, "ok")
+    assert first.failure.task == "The host goes away"
+    assert "Connection refused" in first.failure.message
+    assert not kept.exists()
+
+
+def test_the_end_of_another_box_of_the_same_name_is_not_handed_over(played, tmp_path):
+    played(goes_away=True)
+    lines, _, _ = played(ansible_port=2222, **{runs.VARIABLE: {**RUN, "run": "20261130T070000Z-def456"}})
+    assert [json.loads(line)["run"][9:13] for line in lines] == ["0600", "0700", "0700"]
+    assert len(list((tmp_path / "state" / "boxwright" / "history").iterdir())) == 1
+
+
+def test_a_secret_that_cannot_be_templated_hides_no_failure(played):
+    lines, done, _ = played(well=False, box_hub_token="{{ nowhere.to_be_found }}")
+    (one,) = past_runs(lines, lambda *_: None)
+    assert one.failure.task == "Something is wanted"
+    assert "nowhere" not in done.stdout
+
+
 def test_a_history_that_cannot_be_written_ends_no_run(played, tmp_path):
     (tmp_path / "history").write_text("a file in its place")
     _, done, _ = played(well=True)
@@ -97,7 +129,7 @@ def test_lines_of_many_at_once_are_whole_and_a_torn_one_harms_none(tmp_path):
     file.write_text('{"event": "begun", "ru')
     writers = [subprocess.Popen(["/bin/sh"], stdin=subprocess.PIPE, text=True) for _ in range(8)]
     for number, one in enumerate(writers):
-        one.stdin.write(runs.script({"n": number, "text": "it's \\n $HOME `id` %s"}, str(tmp_path)))
+        one.stdin.write(runs.script([{"n": number, "text": "it's \\n $HOME `id` %s"}], str(tmp_path)))
         one.stdin.close()
     assert [one.wait(timeout=60) for one in writers] == [0] * 8
     torn, *rest = file.read_text().splitlines()
@@ -109,7 +141,7 @@ def test_lines_of_many_at_once_are_whole_and_a_torn_one_harms_none(tmp_path):
 def test_the_history_does_not_grow_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "MOST_BYTES", 200)
     for number in range(30):
-        shell(runs.script({"n": number, "text": "x" * 30}, str(tmp_path)))
+        shell(runs.script([{"n": number, "text": "x" * 30}], str(tmp_path)))
     files = {path.name: path.read_text() for path in tmp_path.glob("runs.jsonl*")}
     assert set(files) == {"runs.jsonl", "runs.jsonl.1"}
     assert all(len(text) < 300 for text in files.values())

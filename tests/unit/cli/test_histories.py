@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from boxwright.ansible import lost_runs
 from boxwright.cli import histories, recording
 from boxwright.cli.ansible_run import HostReport, RunReport
 from boxwright.errors import UserError
@@ -49,6 +50,23 @@ def show(monkeypatch, tmp_path, capsys):
         return status, capsys.readouterr()
 
     return call
+
+
+def test_the_end_of_a_run_whose_box_went_away_is_known_here(show, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    failure = {"role": "engine", "task": "t", "message": "No route to host"}
+    (end,) = lines("a", "failed", failure=failure)[1:]
+    lost_runs.keep(lost_runs.place("box1", {}), json.loads(end))
+    status, shown = show({"box1": lines("a", None)})
+    assert status == 0
+    assert "failed at engine: No route to host" in shown.out
+    # Nobody has it of a box that has no such run.
+    assert "no run is recorded there" in show({"box1": []})[1].out
+
+
+def test_a_line_with_a_number_that_no_process_has_is_no_fault(show):
+    start = json.loads(lines("a", None)[0]) | {"controller": platform.node(), "process": 10**11}
+    assert "killed" in show({"box1": [json.dumps(start)]})[1].out
 
 
 def test_a_row_a_run_the_newest_first(show):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from boxwright import catalog, planner
+from boxwright.ansible import lost_runs, runs
 from boxwright.cli import bisecting, trials, tuning
 from boxwright.cli.ansible_run import HostReport, RunReport
 from boxwright.errors import UserError
@@ -49,12 +50,13 @@ class FakeBox:
 
     def __init__(self):
         self.speed = lambda options: 50.0
-        self.calls, self.tried = [], []
+        self.calls, self.tried, self.given = [], [], {}
         self.releases = {"aaa111": None}
         self.begin_failure = self.end_failure = None
 
     def play(self, playbook, names, paths, *, quiet=False, variables=None):
         self.calls.append(playbook)
+        self.given[playbook] = variables
         report = HostReport("box1", failure={"kind": "failed", "message": "?"})
         if playbook == "tune_begin.yml":
             found = {"origin": "aaa111", "releases": self.releases}
@@ -253,6 +255,37 @@ def test_a_way_back_that_failed_is_a_failure(box, tune):
     assert "the box could not be brought back as it was" in out
     assert "the release that served before does not serve again" in err
     assert "NOTHING SERVES qwen NOW" in err
+
+
+def test_it_is_one_run_in_the_history_of_the_box(box, tune):
+    box.speed = lambda options: 80 if options else 50
+    tune(what="kv")
+    begin, end = (box.given[f"tune_{name}.yml"] for name in ("begin", "end"))
+    assert begin[runs.VARIABLE] == end[runs.VARIABLE]
+    assert (begin[runs.VARIABLE]["verb"], begin[runs.VARIABLE]["options"]) == ("tune", [])
+    assert runs.VARIABLE not in box.given["tune_try.yml"]
+    tried, best = end[runs.VERB]["did"]
+    assert tried.endswith(f"tried: {len(box.tried)} measured")
+    assert best.startswith("better: ")
+    assert "+60%" in best
+    line = runs.ended(end[runs.VARIABLE], {}, (), end[runs.VERB])
+    assert (line["outcome"], line["did"]) == ("ok", [tried, best])
+
+
+def test_what_ended_it_early_is_in_the_history(box, tune):
+    box.speed = lambda options: KeyboardInterrupt() if options else 50
+    with pytest.raises(KeyboardInterrupt):
+        tune(what="kv")
+    line = runs.ended({}, {}, (), box.given["tune_end.yml"][runs.VERB])
+    assert (line["outcome"], line["failure"]["message"]) == ("failed", "stopped by hand")
+
+
+def test_the_end_is_kept_here_where_the_box_went_away(box, tune):
+    box.end_failure = {"kind": "unreachable", "message": "No route to host", "role": None, "task": "t"}
+    tune(what="kv")
+    (line,) = lost_runs.kept(lost_runs.place("box1", {}))
+    assert line["run"] == box.given["tune_begin.yml"][runs.VARIABLE]["run"]
+    assert (line["outcome"], line["failure"]["message"]) == ("failed", "No route to host")
 
 
 def test_a_host_that_was_not_provisioned_says_so(box, tune):
