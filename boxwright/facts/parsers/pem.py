@@ -6,8 +6,9 @@ import base64
 import binascii
 import hashlib
 import re
+import ssl
 import textwrap
-from typing import List
+from typing import List, Optional
 
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
@@ -23,6 +24,35 @@ def certificates(text: str) -> List[str]:
         if data:
             found.append(_written(data))
     return list(dict.fromkeys(found))
+
+
+def problem(certificate: str) -> str:
+    """Why TLS cannot use one of `certificates`; "" where it can."""
+    try:
+        _alone(certificate)
+    except (ssl.SSLError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def until(certificate: str) -> Optional[int]:
+    """The end of its validity, in seconds since 1970; None where it is no authority's."""
+    for one in _alone(certificate).get_ca_certs():
+        return int(ssl.cert_time_to_seconds(str(one["notAfter"])))
+    return None
+
+
+def _alone(certificate: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=certificate)
+    return context
+
+
+def whole(text: str) -> bool:
+    """Whether all that begins as a certificate is one of `certificates`; one that is there twice is one."""
+    begun = {"".join(part.split()) for part in text.split("-----BEGIN CERTIFICATE-----")[1:]}
+    found = certificates(text)
+    return len(found) >= len(begun) and bool(found or not text.strip())
 
 
 def fingerprint(certificate: str) -> str:

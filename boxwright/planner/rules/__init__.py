@@ -26,6 +26,7 @@ from boxwright.planner.rules import (  # noqa: F401  # importing them registers 
     runtime,
     sglang,
     speculation,
+    trust,
     tuning,
 )
 from boxwright.planner.rules.registry import Story, apply, registered
