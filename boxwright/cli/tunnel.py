@@ -21,7 +21,11 @@ from boxwright.texts import printable
 
 #: The playbooks that fetch, or ask what there is to fetch; the first of them cannot do without.
 PROVISION = "provision.yml"
-FETCHING = (PROVISION, "plan.yml", "facts.yml", "update.yml", "verify.yml", "doctor.yml")
+FETCHING = (
+    PROVISION,
+    *("plan.yml", "facts.yml", "update.yml", "verify.yml", "doctor.yml", "page.yml"),
+    *("tune_begin.yml", "tune_try.yml"),
+)
 #: Seconds for a tunnel to stand before the run begins, between two tries, and for ssh to end.
 STANDING_S, AGAIN_S, END_S = 30.0, 1.0, 5.0
 OPTIONS = {

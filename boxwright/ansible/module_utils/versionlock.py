@@ -83,6 +83,8 @@ class VersionLock:
             self.settings.read_string(read(root + SETTINGS) or "[main]\n")
         except configparser.Error as error:
             self.problem = "%s cannot be read: %s" % (SETTINGS, error)
+            # What was read before the mistake is not whole.
+            self.settings = configparser.ConfigParser(interpolation=None)
         self.path = root + (self.settings.get("main", "locklist", fallback="") or LIST)
         self.text = read(self.path) or ""
 

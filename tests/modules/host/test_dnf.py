@@ -146,3 +146,24 @@ def test_a_lock_of_dnf_names_its_process(tmp_path):
     assert dnf.holder(str(file)) == os.getpid()
     file.write_text("99999999")
     assert dnf.holder(str(file)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[main]\nlocklist=/x\nlocklist=/y\n",
+        "[main]\nenabled\nlocklist=/x\n",
+        "[main]\nenabled=1\nenabled=0\n",
+        "no section\n",
+        "[other]\nlocklist=/x\n",
+    ],
+)
+def test_settings_of_locks_that_cannot_be_read_are_told_and_end_nothing(tmp_path, text):
+    """What stands before the mistake is no settings either: it is as the parser left it."""
+    settings = tmp_path / versionlock.SETTINGS[1:]
+    settings.parent.mkdir(parents=True)
+    settings.write_text(text)
+    locks = versionlock.VersionLock(str(tmp_path))
+    assert locks.path == str(tmp_path) + versionlock.LIST
+    assert locks.entries == []
+    assert (locks.off or "").startswith("" if "other" in text else f"{versionlock.SETTINGS} cannot be read")

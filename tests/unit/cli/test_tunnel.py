@@ -1,15 +1,18 @@
 """The tunnel to a box whose way out is the controller: made, made again, refused, and gone with the run."""
 
+import re
 import stat
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from boxwright.cli import tunnel
 from boxwright.errors import UserError
 
+PLAYBOOKS = Path(__file__).resolve().parents[3] / "playbooks"
 #: In ssh's place: tells what it was given, does as the file beside it says, ends with its input.
 SSH = """#!{python}
 import pathlib, sys
@@ -53,6 +56,15 @@ def inventory(tmp_path):
 def calls(ssh):
     path = ssh / "calls"
     return path.read_text().splitlines() if path.exists() else []
+
+
+#: The role that asks hub and registries, and the modules that fetch by themselves.
+ASKING = re.compile(r"name: preflight$|^ +lock_update:", re.MULTILINE)
+
+
+@pytest.mark.parametrize("playbook", sorted(PLAYBOOKS.glob("*.yml")), ids=lambda path: path.name)
+def test_every_playbook_that_asks_or_fetches_has_its_way_out(playbook):
+    assert (playbook.name in tunnel.FETCHING) is bool(ASKING.search(playbook.read_text()))
 
 
 def test_it_is_a_connection_of_its_own_that_tells_when_it_cannot_forward():
