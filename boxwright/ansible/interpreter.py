@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 #: The distribution's own, whatever comes first on anybody's PATH.
 PYTHON = "/usr/bin/python3"
 LEAST = (3, 9)
+#: Never reached through a proxy, as in module_utils/way_out.py.
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 #: Seconds for apt or dnf to install it, for a lock of theirs to be given up, and for a look.
 INSTALL_S, LOCK_S = 900, 300
 _SUSPICIOUS = re.compile(
@@ -65,9 +67,10 @@ def read(text: str) -> Found | None:
     )
 
 
-def install(installer: str, proxy: str = "") -> str:
+def install(installer: str, proxy: str = "", no_proxy: Sequence[str] = ()) -> str:
     """A shell script that installs Python; it is sent as input: no list of processes shows the proxy."""
-    lines = [f"export {name}={shlex.quote(proxy)}" for name in ("http_proxy", "https_proxy") if proxy]
+    way = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": ",".join([*LOOPBACK, *no_proxy])}
+    lines = [f"export {name}={shlex.quote(text)}" for name, text in way.items() if proxy]
     if installer == "apt-get":
         get = f"apt-get -q -y -o DPkg::Lock::Timeout={LOCK_S} -o APT::Update::Error-Mode=any"
         lines += [

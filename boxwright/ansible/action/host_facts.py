@@ -79,7 +79,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         may_install = bool(given.pop("install_python", False))
         result = self._read(given, variables)
         if interpreter.suspected(result):
-            result = self._helped(result, given, variables, may_install, box.proxy or "")
+            result = self._helped(result, given, variables, may_install, box)
         return result
 
     def _read(self, given: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +96,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         given: dict[str, Any],
         variables: dict[str, Any],
         may_install: bool,
-        proxy: str,
+        box: Box,
     ) -> dict[str, Any]:
         """The facts after Python was installed, or the failure with what is wrong about the host's Python."""
+        proxy = box.proxy or ""
         python = str(variables.get("ansible_python_interpreter") or interpreter.PYTHON)
         found = interpreter.read(self._shell(interpreter.look(python))[1])
         complaint = interpreter.complaint(found, python) if found else None
@@ -120,7 +121,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         Display().display(
             f"  {box_name(variables)}  there is no Python yet: {found.installer} installs python3"
         )
-        status, said = self._shell(interpreter.install(found.installer, proxy))
+        status, said = self._shell(interpreter.install(found.installer, proxy, box.no_proxy))
         if status:
             last = "\n".join(line for line in said.splitlines()[-6:] if not proxy or proxy not in line)
             return {"failed": True, "msg": f"{found.installer} could not install python3 on the box:\n{last}"}

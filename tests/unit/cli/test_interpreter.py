@@ -72,11 +72,11 @@ def test_only_a_failure_that_python_may_have_caused_is_looked_into(result, pytho
 @pytest.mark.parametrize(("installer", "line"), [("apt-get", "install --no-install-recommends python3"),
                                                  ("dnf", "dnf -q -y install python3")])  # fmt: skip
 def test_the_script_is_one_of_a_shell(installer, line):
-    script = install(installer, "http://me:it's@proxy:1")
+    script = install(installer, "http://me:it's@proxy:1", [".example.org"])
     assert line in script
     subprocess.run(["/bin/sh", "-n"], input=script, text=True, check=True, timeout=60)
-    first = "\n".join(script.splitlines()[:2]) + '\nprintf %s "$https_proxy"\n'
-    assert shell(first) == "http://me:it's@proxy:1"
+    first = "\n".join(script.splitlines()[:3]) + '\nprintf "%s %s" "$https_proxy" "$no_proxy"\n'
+    assert shell(first) == "http://me:it's@proxy:1 localhost,127.0.0.1,::1,.example.org"
 
 
 @pytest.mark.parametrize("said", ["", "me is not in the sudoers file.", "sudo: a password is required"])
