@@ -382,7 +382,7 @@ def page(
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
-    """Write one page of HTML about a box, to look at or to send on, without secrets, addresses and users."""
+    """Write one page of HTML about a box, to look at or send on, without secrets, addresses and users."""
     from boxwright.cli import become, paging
 
     become.ask(ask_become_pass)
@@ -478,6 +478,7 @@ def export(
         "compare": "compare a kept run, or a release's runs, with --against",
         "against": "the other one (default: the last run)",
         "json": JSON,
+        "ask_become_pass": BECOME,
     },
 )
 @told
@@ -497,10 +498,13 @@ def bench(
     compare: str = "",
     against: str = "last",
     json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """Measure how fast a box answers with the engine's own benchmark, keep it, compare it."""
-    from boxwright.cli import benching
+    from boxwright.cli import become, benching
 
+    benching.refuse_mixture(runs=runs, show=show, compare=compare, against=against, picture=picture)
+    become.ask(ask_become_pass)
     if compare:
         benching.comparing(
             host, inventory, deployment=deployment, first=compare, second=against, as_json=json

@@ -37,3 +37,15 @@ def _counting(name: str) -> list[tuple[str, int]]:
 def _follows(before: str, name: str) -> bool:
     *first, (text, number) = _counting(before)
     return _counting(name) == [*first, (text, number + 1)]
+
+
+#: What Ansible says around what ssh said.
+_FRAME = re.compile(
+    "^Task failed: |Data could not be sent to remote host .*? over ssh: |Failed to connect to .*? via ssh: "
+    "|Module result deserialization failed: No start of json char found "
+)
+
+
+def unframed(message: str) -> str:
+    """What ssh or sudo said, in one line, without what Ansible says around it."""
+    return _FRAME.sub("", " ".join(message.split()))

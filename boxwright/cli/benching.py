@@ -14,6 +14,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with
+from boxwright.cli.paths import named, output_file
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
@@ -24,6 +25,27 @@ from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 MOST_CONCURRENCY, MOST_CONTEXT, MOST_OUTPUT, MOST_REPEATS, MOST_MINUTES = 4096, 10_000_000, 4096, 50, 24 * 60
 #: What an option for a sweep says instead of numbers to leave that sweep out.
 NONE = "none"
+
+
+def refuse_mixture(*, runs: bool, show: str, compare: str, against: str, picture: str) -> None:
+    """One thing at a time, before a box is measured that nobody meant to. Raises UserError."""
+    if against not in ("", "last") and not compare:
+        raise UserError(
+            "--against is the other side of --compare", status=EXIT_BAD_INPUT, ways_out=("--compare RUN",)
+        )
+    asked = [
+        option
+        for option, given in (("--runs", runs and not show), ("--show", show), ("--compare", compare))
+        if given
+    ]
+    if len(asked) > 1:
+        raise UserError(f"{' and '.join(asked)}: one at a time", status=EXIT_BAD_INPUT)
+    if picture and asked and asked[0] != "--show":
+        raise UserError(
+            f"--picture draws one run, and {asked[0]} shows others",
+            status=EXIT_BAD_INPUT,
+            ways_out=("--show RUN --picture FILE.svg",),
+        )
 
 
 def bench(
@@ -76,6 +98,12 @@ def bench(
             report.run(name, run, path)
             if drawing:
                 say(f"  picture   {drawing}")
+        for name in failures:
+            # The run said what was wrong where it happened.
+            failure = played.hosts.get(name, HostReport(name)).failure
+            error = trouble(name, failure, variables=inventory.variables(name))
+            if error.ways_out:
+                say(str(UserError(error.what, where=name, ways_out=error.ways_out)))
     _end(failures)
 
 
@@ -217,16 +245,15 @@ def picture_path(picture: str, names: Sequence[str]) -> Path | None:
     """Where the picture goes. Raises UserError where it cannot, before anything is measured."""
     if not picture:
         return None
-    path = Path(picture)
+    path = named(picture)
     problem = None
     if path.suffix.lower() != ".svg":
         problem = "the picture is an SVG: a file that ends so is needed"
     elif len(names) > 1:
         problem = "one picture is of one host, and several were named"
-    elif not path.absolute().parent.is_dir():
-        problem = f"there is no directory {path.parent}"
     if problem:
         raise UserError(f"--picture {picture}: {problem}", status=EXIT_BAD_INPUT)
+    output_file("--picture", path)
     return path
 
 

@@ -13,6 +13,7 @@ from boxwright.bench.comparison import Difference
 from boxwright.cli import benching, deployments, lab
 from boxwright.cli import tune_report as report
 from boxwright.cli.console import say, say_aside, show_json, wrapped
+from boxwright.cli.paths import is_file, named
 from boxwright.cli.trials import Start, Trials
 from boxwright.cli.tune_journal import Journal
 from boxwright.cli.tuning import Asked, about, foreword, one_host, subject_of
@@ -60,6 +61,8 @@ def bisect(
             status=EXIT_BAD_INPUT,
             ways_out=("--good FILE.yml or --good RELEASE; --bad is what is declared, unless said otherwise",),
         )
+    for word, option in ((good, "--good"), (bad, "--bad")):
+        _refuse_no_file(word, option)
     inventory, host, paths = one_host(hosts, inventories)
     name = deployments.chosen(inventory, host, deployment)
     drawing = benching.picture_path(wanted.picture, [host])
@@ -133,12 +136,23 @@ def _refuse_unmeasured(host: str, blame: Blame) -> None:
             )
 
 
+def _refuse_no_file(word: str, option: str) -> None:
+    """Before the box is asked: what can only be a file is there. Raises UserError."""
+    path = named(word)
+    if ("/" in word or path.suffix in (".yml", ".yaml")) and not is_file(path):
+        raise UserError(
+            f"{option}: there is no file {printable(word)}",
+            status=EXIT_BAD_INPUT,
+            ways_out=("a file that declares the deployment, or the id of a release on the box",),
+        )
+
+
 def _side(subject: Subject, start: Start, word: str, option: str) -> dict[str, Any]:
     """One side as a deployment with the cards' limits beside it. Raises UserError where there is none."""
     if word == DECLARED:
         return _whole(subject, subject.declared, subject.variables)
-    path = Path(word).expanduser()
-    if path.is_file():
+    path = named(word)
+    if is_file(path):
         declared, variables = _of_file(path, subject.deployment, option)
         return _whole(subject, {**declared, "name": subject.deployment}, {**_base(subject), **variables})
     wanted = start.origin if word == CURRENT else word

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table
 from boxwright.cli.drawing import draw_finding
+from boxwright.cli.paths import named
 from boxwright.cli.planning import locate
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import every_host, targets
@@ -64,7 +64,7 @@ def read(path: str) -> bytes:
     if path == "-":
         return sys.stdin.buffer.read(LARGEST)
     try:
-        with Path(path).expanduser().open("rb") as stream:
+        with named(path).open("rb") as stream:
             size = stream.seek(0, 2)
             stream.seek(max(0, size - LARGEST))
             return stream.read(LARGEST)

@@ -12,6 +12,7 @@ from boxwright.ansible.module_utils.engine_container import container_of, key_va
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
+from boxwright.cli.paths import named, output_directory
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
@@ -56,6 +57,8 @@ def export(
             status=EXIT_BAD_INPUT,
             ways_out=("--format one of: " + ", ".join(FORMATS),),
         )
+    if output:
+        output_directory("--output", named(output))
     inventory, names, paths = targets(hosts, inventories)
     if len(names) != 1:
         raise UserError(
@@ -86,7 +89,7 @@ def export(
         texts = FORMATS[format_](found)
     except ValueError as error:
         raise UserError(f"it cannot be written as {format_}: {error}", where=name) from error
-    written = save(Path(output).expanduser(), texts) if output else []
+    written = save(named(output), texts) if output else []
     if as_json:
         show_json({"host": name, "format": format_, "files": texts, "written": [str(one) for one in written]})
     elif output:

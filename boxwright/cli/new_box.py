@@ -17,6 +17,7 @@ from boxwright.catalog import choices as catalog_choices
 from boxwright.cli import recommending, recorded
 from boxwright.cli.ansible_run import ROOT, play
 from boxwright.cli.console import say, show_json, wrapped
+from boxwright.cli.paths import exists, is_file, named
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.staging import Place, Stage, place_for, refuse_name, staged, write
 from boxwright.cli.targets import LAB, LOCAL
@@ -100,8 +101,8 @@ def _ssh_config(given: str) -> str | None:
     """The file that was named, found from any directory; None where none was."""
     if not given:
         return None
-    path = Path(given).expanduser().absolute()
-    if not path.is_file():
+    path = named(given).absolute()
+    if not is_file(path):
         why = "there is no such file"
     elif re.search(r"\{[{%#]", str(path)):
         # What an inventory says is a template to Ansible.
@@ -119,8 +120,8 @@ def _directory(given: str) -> Path:
     """The inventory to write to: the one that was named, which must exist, or the user's own."""
     if not given:
         return LOCAL
-    path = Path(given).expanduser().absolute()
-    if not given.strip() or not path.exists():
+    path = named(given).absolute()
+    if not given.strip() or not exists(path):
         raise UserError(
             f"there is no inventory at {given.strip() or '(nothing was named)'}",
             status=EXIT_BAD_INPUT,

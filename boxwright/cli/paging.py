@@ -13,6 +13,7 @@ from boxwright.bench.run import read
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json
+from boxwright.cli.paths import named, output_file
 from boxwright.cli.recording import alive
 from boxwright.cli.reporting import anonymizer_for
 from boxwright.cli.ssh_trouble import trouble
@@ -42,7 +43,7 @@ def page(
             ways_out=("--host one of: " + ", ".join(names),),
         )
     [name] = names
-    path = Path(output or f"{name}.html").expanduser()
+    path = named(output or f"{name}.html")
     _refuse(path)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     played = play("page.yml", names, paths, quiet=True)
@@ -112,10 +113,19 @@ def _kept(host: HostReport) -> Iterator[Mapping[str, Any]]:
 
 def _refuse(path: Path) -> None:
     """Before the box is asked: whether the page can go there. Raises UserError."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        what = "is a directory" if path.is_dir() else f"there is no directory {path.parent}"
-        raise UserError(f"--output {path}: {what}", status=EXIT_BAD_INPUT)
-    if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace")[:LOOKED_AT]:
+    if not output_file("--output", path):
+        return
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            beginning = file.read(LOOKED_AT)
+    except OSError as error:
+        raise UserError(
+            f"it cannot be read, whether it is a page of a box: {error.strerror or error}",
+            where=str(path),
+            status=EXIT_BAD_INPUT,
+            ways_out=("--output another one",),
+        ) from error
+    if MARK not in beginning:
         raise UserError(
             "there is such a file already, and it is no page of a box",
             where=str(path),

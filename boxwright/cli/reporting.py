@@ -17,6 +17,7 @@ from boxwright import __version__
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
+from boxwright.cli.paths import named, output_file
 from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
 from boxwright.doctor.anonymous import (
@@ -56,8 +57,8 @@ def report(
 
     show: print the whole file. Exit status 1 where a box cannot be looked at: the others are in the file.
     """
-    path = Path(output or time.strftime("boxwright-report-%Y%m%d-%H%M%S.json")).expanduser()
-    if path.exists():
+    path = named(output or time.strftime("boxwright-report-%Y%m%d-%H%M%S.json"))
+    if output_file("--output", path):
         raise UserError(
             "there is such a file already",
             where=str(path),

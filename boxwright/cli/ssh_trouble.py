@@ -10,19 +10,17 @@ from typing import Any
 from boxwright.cli.ssh_route import Route, route, ssh_words
 from boxwright.errors import UserError
 from boxwright.spec.address import Address
-from boxwright.texts import printable
+from boxwright.texts import printable, unframed
 
-#: What Ansible says around what ssh said.
-_FRAME = re.compile(
-    "^Task failed: |Data could not be sent to remote host .*? over ssh: |Failed to connect to .*? via ssh: "
-    "|Module result deserialization failed: No start of json char found "
-)
 _RETRY = "then run the same command again"
 
 
 @dataclass(frozen=True)
 class _Trouble:
-    """match: in what ssh, sudo or Ansible say. ssh, host: stand for the box's command line and name."""
+    """match: in what ssh, sudo or Ansible say.
+
+    In the ways out, ssh stands for the box's command line; user, port_word and root for where they are said.
+    """
 
     match: re.Pattern[str]
     what: str
@@ -70,7 +68,7 @@ _TROUBLES = (
     _trouble(
         "Permission denied",
         "the box lets nobody in with these keys",
-        "ssh-copy-id for this user, or the right user: --host USER@{host}",
+        "ssh-copy-id for this user, or the right user: {user}",
         "an IdentityFile for it in ~/.ssh/config, or the key in the agent (ssh-add)",
     ),
     _trouble(
@@ -81,12 +79,12 @@ _TROUBLES = (
     _trouble(
         "Connection refused",
         "nothing answers on its SSH port",
-        "see that sshd runs there, and on which port: --host {host}:PORT",
+        "see that sshd runs there, and on which port: {port_word}",
     ),
     _trouble(
         "kex_exchange_identification|banner exchange|Connection (?:closed|reset) by",
         "what answers on its SSH port ends the connection before anybody is let in",
-        "see that it is sshd that listens there, and on which port: --host {host}:PORT",
+        "see that it is sshd that listens there, and on which port: {port_word}",
         "sshd may refuse this machine (MaxStartups, fail2ban, a firewall): wait, or look at its journal",
     ),
     _trouble(
@@ -112,13 +110,13 @@ _TROUBLES = (
         r"not in the sudoers file|may not run sudo|not allowed to (?:run|execute)",
         "the user may not use sudo there",
         "as root: usermod -aG sudo USER (the group is wheel on RHEL, Rocky Linux and AlmaLinux)",
-        "--host root@{host}, where root may log in",
+        "{root}, where root may log in",
     ),
     _trouble(
         r"sudo:? .*(?:command )?not found|No such file or directory.*sudo",
         "there is no sudo on the box",
         "install it there, as root: apt-get install sudo, or dnf install sudo",
-        "--host root@{host}, where root may log in",
+        "{root}, where root may log in",
     ),
     _trouble(
         r"module interpreter .* was not found|python3?: (?:command )?not found|/python3: No such file",
@@ -143,7 +141,7 @@ def trouble(
     """
     if failure is None:
         return UserError("the host was not visited", where=host, ways_out=otherwise)
-    said = _FRAME.sub("", printable(" ".join(str(failure.get("message") or "").split())))
+    said = unframed(printable(str(failure.get("message") or "")))
     known = {**(variables or {}), **(address.variables() if address else {})}
     to = route(ssh_words(host, known)) if known else None
     return recognized(host, said, address, to) or UserError(
@@ -167,14 +165,20 @@ def recognized(host: str, said: str, address: Address | None, to: Route | None) 
         "port": str(to.port if to else 22),
         "jump": f"the jump host {jump}" if jump else "a jump host",
         "jump_word": jump,
+        "user": "its ansible_user in the inventory",
+        "port_word": "its ansible_port in the inventory",
+        "root": "ansible_user: root in the inventory",
     }
     if address is not None:
         known = f"'[{address.host}]:{address.port}'" if address.port else address.host
         shown = f"[{address.host}]" if ":" in address.host else address.host
         place |= {"host": shown, "ssh": address.ssh(), "known": known}
+        place |= {"user": f"--host USER@{shown}", "port_word": f"--host {shown}:PORT"}
+        place |= {"root": f"--host root@{shown}"}
     culprit = None if "{jump}" in found.what else _jump_host(said, to, {host, place["host"].strip("[]")})
     if culprit:
         place |= {"host": culprit, "ssh": f"ssh {culprit}", "known": culprit}
+        place |= {"user": "its User in ~/.ssh/config", "port_word": "its Port in ~/.ssh/config"}
     what = found.what.format(**place)
     if culprit:
         what = f"the way to it leads through the jump host {culprit}, and there: {what}"

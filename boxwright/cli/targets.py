@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from boxwright.cli.ansible_run import ROOT
+from boxwright.cli.paths import exists, named
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
 from boxwright.texts import numbered
@@ -18,15 +19,22 @@ def inventory_paths(given: Sequence[str], *, with_rigs: bool = False) -> list[Pa
     """The inventories named with --inventory, or the lab's, the user's own and (to validate) the rigs'."""
     if not given:
         return [LAB, *([LOCAL] if LOCAL.exists() else []), *([RIGS] if with_rigs else [])]
-    paths = [Path(name).expanduser().resolve() for name in given]
+    paths = [_resolved(named(name)) for name in given]
     for name, path in zip(given, paths, strict=True):
-        if not name.strip() or not path.exists():
+        if not name.strip() or not exists(path):
             raise UserError(
                 f"there is no inventory at {name.strip() or '(nothing was named)'}",
                 status=EXIT_BAD_INPUT,
                 ways_out=("give a directory or a file that exists: --inventory PATH",),
             )
     return paths
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path
 
 
 def targets(hosts: Sequence[str], inventories: Sequence[str]) -> tuple[Inventory, list[str], list[Path]]:

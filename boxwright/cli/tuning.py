@@ -23,7 +23,7 @@ from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_REFUSED, UserErro
 from boxwright.spec import lock
 from boxwright.spec.flat import LIMITS, flat
 from boxwright.spec.inventory import Inventory
-from boxwright.spec.suggestions import did_you_mean
+from boxwright.spec.suggestions import nearest
 from boxwright.spec.validate import judged_box
 from boxwright.texts import printable
 from boxwright.tuner.picture import svg
@@ -143,10 +143,13 @@ def kinds(what: str, wanted: Asked) -> list[str]:
     words = [word.strip().replace("-", "_") for word in what.split(",") if word.strip()]
     wrong = next((word for word in words if word not in KINDS), None)
     if wrong is not None or not words:
+        guess = nearest(wrong or "", KINDS)
         raise UserError(
             f'--what: "{printable(wrong or what)}" cannot be varied',
             status=EXIT_BAD_INPUT,
-            ways_out=(f"one or more of {', '.join(KINDS)}; {did_you_mean(wrong or '', KINDS)}",),
+            ways_out=(
+                f"one or more of {', '.join(KINDS)}" + (f' (did you mean "{guess}"?)' if guess else ""),
+            ),
         )
     return words
 

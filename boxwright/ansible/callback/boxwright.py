@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from ansible.plugins.callback import CallbackBase
 
 from boxwright.ansible import bars, lost_runs, runs
+from boxwright.texts import printable, unframed
 
 DOCUMENTATION = """
     name: boxwright
@@ -159,7 +161,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         }
         nothing = "" if host["changed_tasks"] else ", nothing was changed"
         self._say(f"\n{result.host.get_name()}: cannot be reached over SSH{nothing}\n", RED)
-        self._say(f"  {message}\n")
+        said = unframed(message)
+        self._say(textwrap.fill(said, 100, initial_indent="  ", subsequent_indent="  ") + "\n")
         # What a module on the host said: a plan is made here.
         if set(host["results"]) - {"plan"}:
             self._say(f"  {WENT_AWAY}\n")
@@ -199,6 +202,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     # -- how it is drawn ------------------------------------------------------------------------
 
     def _say(self, text: str, colour: str = PLAIN) -> None:
+        # What a host says (an engine's log, a banner) steers no terminal.
+        text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
         if colour and os.environ.get("BOXWRIGHT_COLOUR") == "1":
             text = f"\033[{colour}m{text}\033[0m"
         # Bars that hosts have below the cursor make room, and come again below.

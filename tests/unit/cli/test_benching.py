@@ -176,3 +176,27 @@ def test_a_box_that_is_off_is_told_and_holds_nobody_up(called, capsys):
     status, out = bench(called, capsys, "box1", "box2")
     assert status == 1
     assert "requests at once" in out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"against": "abc"}, "--against is the other side of --compare"),
+        ({"runs": True, "compare": "abc"}, "--runs and --compare: one at a time"),
+        ({"show": "last", "compare": "abc"}, "--show and --compare: one at a time"),
+        ({"runs": True, "picture": "x.svg"}, "--picture draws one run"),
+        ({"compare": "abc", "picture": "x.svg"}, "--picture draws one run"),
+    ],
+)
+def test_options_of_which_one_would_be_forgotten(given, said):
+    words = {"runs": False, "show": "", "compare": "", "against": "last", "picture": "", **given}
+    with pytest.raises(UserError, match=said) as error:
+        benching.refuse_mixture(**words)
+    assert error.value.status == 2
+
+
+def test_options_that_go_together():
+    for given in ({"show": "last", "picture": "x.svg"}, {"compare": "a", "against": "b"}, {"runs": True}):
+        words = {"runs": False, "show": "", "compare": "", "against": "last", "picture": "", **given}
+        benching.refuse_mixture(**words)
+    benching.refuse_mixture(runs=True, show="last", compare="", against="last", picture="")

@@ -60,3 +60,19 @@ def test_a_role_that_is_not_visited_is_told_in_its_place():
     assert callback._hosts["box1"]["roles"] == [
         {"role": "gpu_tuning", "changed": 0, "seconds": 0.0, "visited": False}
     ]
+
+
+@pytest.mark.parametrize("colour", ["0", "1"])
+def test_what_a_host_says_steers_no_terminal(colour, monkeypatch):
+    monkeypatch.setenv("BOXWRIGHT_COLOUR", colour)
+    callback, said = CallbackModule(), []
+    callback._display = SimpleNamespace(display=said.append, verbosity=0)
+    hostile = "\x1b[2Jgone\n\x1b]0;title\x07\rover\tand on"
+    task = SimpleNamespace(name="It serves", action="engine_gate", ignore_errors=False, _role=None, _uuid="1")
+    host = SimpleNamespace(get_name=lambda: "box1")
+    callback.v2_runner_on_failed(SimpleNamespace(host=host, task=task, result={"msg": hostile}))
+    callback.v2_runner_on_unreachable(SimpleNamespace(host=host, task=task, result={"msg": hostile}))
+    whole = "".join(said).replace("\x1b[31m", "").replace("\x1b[0m", "")
+    assert "gone" in whole
+    assert not set(whole) & set("\x1b\x07\r")
+    assert ("\x1b[31m" in "".join(said)) == (colour == "1")

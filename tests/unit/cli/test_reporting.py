@@ -116,5 +116,5 @@ def test_no_file_is_overwritten(run):
 
 
 def test_a_place_that_cannot_be_written_is_told(run):
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="there is no directory nowhere"):
         run(output="nowhere/r.json", yes=True)

@@ -74,6 +74,20 @@ def test_the_name_stands_in_where_no_address_is_known() -> None:
     assert any(way.startswith("ssh box1 true") for way in error.ways_out)
 
 
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ("ssh: connect to host 192.0.2.17 port 22: Connection refused", "its ansible_port in the inventory"),
+        ("me@192.0.2.17: Permission denied (publickey).", "its ansible_user in the inventory"),
+        (LOST + "/bin/sh: 1: sudo: not found", "ansible_user: root in the inventory"),
+    ],
+)
+def test_a_host_of_the_inventory_is_mended_there_for_its_name_is_no_address(said: str, way: str) -> None:
+    ways = "\n".join(trouble("box1", {"message": said}).ways_out)
+    assert way in ways
+    assert "--host" not in ways
+
+
 def test_what_a_host_says_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in str(trouble("box1", {"message": "\x1b[2Jgone\rover"}))
 
@@ -106,7 +120,7 @@ BEHIND = Route("192.0.2.17", 2222, "me@gate.example:2200")
             "ssh: connect to host gate.example port 2200: Connection refused "
             "Connection closed by UNKNOWN port 65535",
             "jump host gate.example, and there: nothing answers on its SSH port",
-            "--host gate.example:PORT",
+            "its Port in ~/.ssh/config",
         ),
         (
             "ssh: Could not resolve hostname gate.example: Name or service not known",
