@@ -89,8 +89,8 @@ MESSAGES = {
         "box_proxy"
     ),
     "tls": (
-        "the certificate of %(host)s is not trusted on this host. Install its CA there "
-        "(/usr/local/share/ca-certificates, then update-ca-certificates; with dnf "
+        "the certificate of %(host)s is not trusted on this host. Declare its authority in box_ca, or "
+        "install it there (/usr/local/share/ca-certificates, then update-ca-certificates; with dnf "
         "/etc/pki/ca-trust/source/anchors, then update-ca-trust), or correct box_hub.endpoint"
     ),
     "no-tls": (

@@ -29,8 +29,8 @@ _KINDS: Sequence[Tuple[str, str, str]] = (
     (
         r"x509|certificate signed by unknown authority|certificate has expired|tls: ",
         "the certificate of {registry} is not trusted here ({said})",
-        "declare its authority: container_runtime_registries: [{{host: {registry}, ca: …}}]; is the box's "
-        "clock right?",
+        "declare its authority: container_runtime_registries: [{{host: {registry}, ca: …}}], or box_ca "
+        "for all of them; is the box's clock right?",
     ),
     (
         r"no space left on device",

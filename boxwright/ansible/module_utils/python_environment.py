@@ -245,8 +245,8 @@ def pip_failure(wanted: Wanted, step: Step, done: Result) -> str:
         return "%s: the disk is full; free room in %s and run again" % (what, os.path.dirname(wanted.path))
     if re.search(r"CERTIFICATE_VERIFY_FAILED|SSLError|certificate verify failed", text):
         return (
-            "%s: the certificate of %s is not trusted here; install its CA on the host "
-            "(/usr/local/share/ca-certificates, update-ca-certificates; with dnf "
+            "%s: the certificate of %s is not trusted here; declare its authority in box_ca, or install it "
+            "on the host (/usr/local/share/ca-certificates, update-ca-certificates; with dnf "
             "/etc/pki/ca-trust/source/anchors, update-ca-trust) and run again" % (what, where)
         )
     if re.search(r"Name or service not known|Temporary failure in name resolution|Failed to resolve", text):

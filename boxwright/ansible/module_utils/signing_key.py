@@ -11,7 +11,7 @@ from ansible.module_utils.web import Reader, WebError
 KEY_LIMIT = 4 << 20
 HINTS = {
     "dns": " (the host's /etc/resolv.conf, or a proxy that has to be set)",
-    "tls": " (a private CA belongs into %s; a wrong clock has the same effect)",
+    "tls": " (a private CA belongs into box_ca, or on the host into %s; a wrong clock has the same effect)",
     "not-found": " (wrong address, or a distribution that the vendor does not serve)",
 }
 
