@@ -18,7 +18,7 @@ from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.export import FORMATS
-from boxwright.export.release import Release
+from boxwright.export.release import Release, checked
 from boxwright.spec.box import Box
 from boxwright.spec.lock import path_of, read
 from boxwright.spec.places import shown_path
@@ -110,7 +110,7 @@ def serving(name: str, host: HostReport) -> list[Release]:
         try:
             state = json.loads(one["record"])
             release = _release(name, state, str(state["id"]), running=True)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(
                 f"the release of {printable(str(one.get('deployment')))} that serves there cannot be read",
                 where=name,
@@ -155,7 +155,10 @@ def of_plan(box: Box, host: HostReport, paths: Sequence[Path]) -> list[Release]:
 
 
 def _release(host: str, state: Mapping[str, Any], release: str, *, running: bool) -> Release:
-    container = container_of(dict(state), release)
+    # A text would be taken for the list of its letters.
+    if not all(isinstance(state[name], list) for name in ("command", "devices")):
+        raise ValueError("its command or its devices are no list")
+    container = checked(container_of(dict(state), release))
     guard = engine_state.guard_source() if state.get("guard") else None
     return Release(host, container, guard, running, key_variable(dict(state)))
 

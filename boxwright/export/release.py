@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import yaml
 
 from boxwright.ansible.module_utils.engine_container import GUARD_FILE, PORT, Container
 from boxwright.ansible.module_utils.engine_guard import CLOSING
+from boxwright.texts import printable
 
 #: Asks the engine how it is, by the Python that every engine's image has.
 HEALTH = (
@@ -53,6 +55,45 @@ class Release:
         return f"{self.container.name}-{GUARD_FILE}"
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def checked(container: Container) -> Container:
+    """The container, when all of it is what it should be: it may come from a box, and files are named by it.
+
+    Raises ValueError naming what is not.
+    """
+    box = container
+    lists = {"entrypoint": box.entrypoint, "command": box.command, "devices": box.devices}
+    texts = {"image": box.image, "bind": box.bind, "shm_size": box.shm_size, "access": box.access}
+    texts |= {f"{one.what} of the host": one.source for one in box.mounts}
+    numbers = {"port": (box.port, 65535), "stop_timeout_s": (box.stop_timeout_s, 86400)}
+    wrong = [
+        *(what for what, name in (("name", box.deployment), ("id", box.release)) if not _is_name(name)),
+        *(what for what, value in lists.items() if not _are_texts(value)),
+        *(what for what, text in texts.items() if not isinstance(text, str) or not text.isprintable()),
+        *(what for what, (number, most) in numbers.items() if not _is_number(number, most)),
+        *([] if isinstance(box.env, dict) and _are_texts([*box.env, *box.env.values()]) else ["env"]),
+    ]
+    if box.user is not None and not re.fullmatch(r"[0-9]{1,10}:[0-9]{1,10}", str(box.user)):
+        wrong.append("user")
+    if wrong:
+        raise ValueError(f"not as it should be: {', '.join(wrong)}")
+    return box
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(_NAME.fullmatch(value))
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_number(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most
+
+
 def head(release: Release, steps: Iterable[str]) -> str:
     """The comment above a file: what it is of, and what to do before it is used."""
     state = "which serves there" if release.running else "as planned, not yet made there"
@@ -62,7 +103,7 @@ def head(release: Release, steps: Iterable[str]) -> str:
         f"before this serves there, systemctl disable --now {release.container.name}.service",
         *steps,
     ]
-    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+    return "".join(f"# {printable(line)}".rstrip() + "\n" for line in lines)
 
 
 def documents(*values: Mapping[str, Any]) -> str:

@@ -134,3 +134,34 @@ def test_what_cannot_be_written_says_why(verb):
         assert raised.value.status == status, match
     with pytest.raises(UserError, match="2 were named"):
         verb("box1", "box2", format_="compose")
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"name": "../../etc/cron.d/x"},
+        {"name": "x\nservices: {}"},
+        {"id": "a\n- b"},
+        {"command": "vllm serve"},
+        {"command": ["vllm", 1]},
+        {"env": ["A"]},
+        {"env": {"A": 1}},
+        {"port": "8000"},
+        {"port": True},
+        {"reference": "image\x1b[2J"},
+        {"bind": "127.0.0.1\n"},
+        {"devices": [0]},
+        {"user": "0:0; x"},
+        {"model_directory": None},
+        {"runtime": {"key": "x"}},
+    ],
+)
+def test_a_box_that_lies_writes_no_file_of_its_own_making(verb, tmp_path, planted):
+    record = json.dumps({**releases.STATE, "id": "0123456789ab", **planted})
+    with pytest.raises(UserError, match="cannot be read"):
+        verb(
+            format_="quadlet",
+            output=str(tmp_path / "out"),
+            kept=[{"deployment": "qwen", "current": True, "record": record}],
+        )
+    assert not (tmp_path / "out").exists()
