@@ -40,7 +40,7 @@ def chat(
 ) -> None:
     """Talk until Ctrl-D; with a prompt, or standard input that is no terminal, ask once and end."""
     limit = whole("--max-tokens", most, MOST_TOKENS) if most else None
-    question = prompt or ("" if sys.stdin.isatty() else sys.stdin.read(LONGEST))
+    question = readable(prompt or ("" if sys.stdin.isatty() else piped()))
     once = bool(question.strip())
     if not once and (as_json or not sys.stdin.isatty()):
         raise UserError(
@@ -65,7 +65,7 @@ def chat(
     address = ("::1" if bound.version == 6 else "127.0.0.1") if bound.is_unspecified else wanted.bind
     with forwarded(name, ssh_words(name, inventory.variables(name)), address, wanted.port) as path:
         endpoint = Endpoint(name, path, key)
-        talk = Talk(endpoint, endpoint.model(), system=system, most=limit)
+        talk = Talk(endpoint, endpoint.model(), system=readable(system), most=limit)
         if not once:
             converse(talk)
             return
@@ -74,6 +74,22 @@ def chat(
             raise KeyboardInterrupt
     if as_json:
         show_json({"host": name, "deployment": wanted.name, "model": talk.model, **answer.to_json()})
+
+
+def piped() -> str:
+    """The question on standard input. Raises UserError for one that would have to be cut."""
+    raw = getattr(sys.stdin, "buffer", None)
+    text = raw.read(4 * LONGEST + 1).decode("utf-8", "replace") if raw else sys.stdin.read(LONGEST + 1)
+    if len(text) > LONGEST:
+        raise UserError(
+            f"the question on standard input is longer than {LONGEST:,} characters", status=EXIT_BAD_INPUT
+        )
+    return str(text)
+
+
+def readable(text: str) -> str:
+    """The text with what is no UTF-8 as a mark: no engine takes half a character."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @dataclass
@@ -162,7 +178,10 @@ def converse(talk: Talk, ask: Callable[[str], str] = input) -> None:
     with _line_editing():
         while True:
             try:
-                line = ask("\n> ").strip()
+                line = readable(ask("\n> ")).strip()
+            except UnicodeDecodeError:
+                say_aside("(that was no UTF-8; once more)")
+                continue
             except EOFError:
                 say()
                 return

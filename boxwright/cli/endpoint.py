@@ -18,6 +18,8 @@ from boxwright.errors import UserError
 SHORT_S, PIECE_S = 30, 900
 #: Longest line of a stream, in bytes; an answer's piece is some hundred.
 LONGEST_LINE = 1 << 20
+#: A number of tokens beyond this is none.
+MOST_COUNTED = 10**12
 
 
 class Refused(UserError):
@@ -86,10 +88,10 @@ class Endpoint:
     def model(self) -> str:
         """The name that the model is served by. Raises UserError."""
         with closing(_Connection(self.path, SHORT_S)) as connection:
-            text = self._asked(connection, "GET", "/v1/models").read(LONGEST_LINE)
+            text = self._body(self._asked(connection, "GET", "/v1/models"))
         try:
             return str(json.loads(text)["data"][0]["id"])
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise UserError("the endpoint does not say which model it serves", where=self.name) from error
 
     def ask(
@@ -129,9 +131,15 @@ class Endpoint:
             raise Refused(
                 f"the endpoint refused (HTTP {response.status})",
                 where=self.name,
-                why=_reason(response.read(LONGEST_LINE)),
+                why=_reason(self._body(response)),
             )
         return response
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            return response.read(LONGEST_LINE)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._silent(error) from error
 
     def _events(self, response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
         try:
@@ -143,7 +151,7 @@ class Endpoint:
                     continue
                 try:
                     found = json.loads(data)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(found.get("error"), dict):
                     raise Refused(
@@ -194,7 +202,8 @@ def _pieces(event: Mapping[str, Any], answer: Answer) -> Iterator[Piece]:
 
 def _count(value: Mapping[str, Any], name: str) -> int | None:
     found = value.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    known = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MOST_COUNTED
+    return found if known else None
 
 
 def _reason(body: bytes) -> str | None:
@@ -202,7 +211,7 @@ def _reason(body: bytes) -> str | None:
     text = body.decode("utf-8", "replace")
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()[:500] or None
     inner = found.get("error") if isinstance(found, Mapping) else None
     told = inner if isinstance(inner, Mapping) else found

@@ -17,7 +17,7 @@ import pytest
 
 from boxwright.cli import chatting, keys, ssh_forward
 from boxwright.cli.ansible_run import HostReport, RunReport
-from boxwright.cli.endpoint import Answer, Endpoint
+from boxwright.cli.endpoint import Answer, Endpoint, _pieces, _reason
 from boxwright.errors import UserError
 
 KEY = "k3y-of-the-box-0123456789"
@@ -342,3 +342,32 @@ def test_what_is_asked_wrongly(verb):
         with pytest.raises(UserError, match=match) as raised:
             verb(*hosts, **options)
         assert raised.value.status == 2
+
+
+def test_an_engine_that_counts_nonsense_is_no_fault_of_ours():
+    usage = {
+        "prompt_tokens": -3,
+        "completion_tokens": 10**400,
+        "prompt_tokens_details": {"cached_tokens": 1e9},
+    }
+    answer = Answer(first_s=0.1, seconds=2.0)
+    assert list(_pieces({"choices": [], "usage": usage}, answer)) == []
+    assert (answer.tokens, answer.prompt_tokens, answer.cached_tokens) == (None, None, None)
+    assert chatting.figures(answer) == "[the first after 0.10 s]"
+
+
+def test_an_error_without_end_is_told_as_it_stands():
+    assert _reason(b"[" * 200_000).startswith("[[[")
+
+
+def test_what_is_no_utf_8_is_asked_with_a_mark(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9?"), encoding="utf-8"))
+    assert chatting.piped() == "caf\ufffd?"
+    assert chatting.readable("caf\udce9?") == "caf\ufffd?"
+
+
+def test_a_question_that_would_be_cut_is_refused(monkeypatch):
+    monkeypatch.setattr(chatting, "LONGEST", 10)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x" * 11), encoding="utf-8"))
+    with pytest.raises(UserError, match="longer than 10"):
+        chatting.piped()
