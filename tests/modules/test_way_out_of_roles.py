@@ -12,7 +12,7 @@ ROLES = Path(__file__).resolve().parents[2] / "roles"
 FETCHING = [
     path.stem
     for path in Path(modules.__path__[0]).glob("*.py")
-    if "way_out.take(" in path.read_text() and path.stem != "host_facts"
+    if "way_out.follow(" in path.read_text() and path.stem != "host_facts"
 ]
 #: Tasks of theirs that only take files away.
 TAKING_AWAY = {("package_source", "absent")}

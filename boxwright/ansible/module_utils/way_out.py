@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
-from typing import Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from ansible.module_utils.command import read, write
 
@@ -19,6 +20,8 @@ LOOPBACK = ["localhost", "127.0.0.1", "::1"]
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 #: What leads programs with a bundle of their own (pip, the hub's client) to another one.
 BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
+#: A name and a password in an address, with the @ behind them.
+_LOGIN = re.compile(r"://([^/\s@\"]+@)")
 
 
 def address(declared: Optional[str]) -> str:
@@ -54,6 +57,25 @@ def take(declared: Optional[str], no_proxy: Sequence[str]) -> str:
     os.environ.update(variables(proxy, no_proxy))
     os.environ.update(bundle())
     return proxy
+
+
+def follow(module: Any) -> None:
+    """`take` for a module's parameters; its parameter `proxy` is the address then."""
+    hide_logins(module)
+    module.params["proxy"] = take(module.params["proxy"], module.params["no_proxy"])
+
+
+def hide_logins(module: Any) -> None:
+    """Keep names and passwords in addresses out of what a module tells, its parameters (`-vvv`) among it."""
+    module.no_log_values.update(login for text in _texts(module.params) for login in _LOGIN.findall(text))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 @contextlib.contextmanager

@@ -257,6 +257,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    way_out.hide_logins(module)
     params = module.params
     try:
         daemon = Daemon(params)

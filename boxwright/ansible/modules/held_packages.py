@@ -145,7 +145,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
+    way_out.follow(module)
     try:
         group = Group(module.params, module.check_mode, ROOT)
         before = versions(group)

@@ -335,7 +335,7 @@ def main() -> None:
             "declared": {"type": "dict", "default": {}, "no_log": True},
         },
     )
-    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
+    way_out.follow(module)
     module.exit_json(changed=False, raw=read(module.params))
 
 

@@ -328,7 +328,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
+    way_out.follow(module)
     try:
         result = Call(module).run()
     except (StoreError, EnvironmentFailed) as error:

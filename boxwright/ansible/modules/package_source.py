@@ -97,7 +97,7 @@ def main() -> None:
         required_if=[("state", "present", ("uris", "key_url"))],
         supports_check_mode=True,
     )
-    module.params["proxy"] = way_out.take(module.params["proxy"], module.params["no_proxy"])
+    way_out.follow(module)
     reread, waited_for = False, None
     try:
         with contextlib.ExitStack() as stack:

@@ -101,6 +101,14 @@ def test_check_mode_fetches_with_whom_the_host_is_to_trust(host):
     assert not [word for call in host.calls("apt-get")[1:] for word in call if "CaInfo" in word]
 
 
+def test_no_login_of_an_address_is_told(host):
+    """Ansible tells a module's parameters with -vvv, and a diff the file's text."""
+    result = host.call(proxy="http://me:planted-word@127.0.0.1:9", check=True, no_proxy=["127.0.0.1"])
+    assert result["invocation"]["module_args"]["proxy"].endswith("127.0.0.1:9")
+    result = [result, host.call(uris=["http://you:planted-word@there/x86_64/"])]
+    assert "planted-word" not in str(result)
+
+
 def test_check_mode_sees_a_repository_that_is_not_there(host):
     host.set(refuses="E: The repository does not have a Release file.")
     assert "does not have a Release file" in host.call(check=True)["msg"]
