@@ -229,3 +229,15 @@ def test_whoever_waits_for_the_lock_ends_what_is_on_trial_and_not_what_counts():
     service.running = "old1"
     waiting("process 1")
     assert service.stopped == 1
+
+
+def test_what_was_provisioned_after_a_tuning_was_killed_is_no_trial(box, serving, trial, run_module):
+    trial("begun")
+    # It is killed here; then the box is provisioned three times, and tuned again.
+    for identity in ("new1", "new2", "old0"):
+        plan = box.release(identity)
+        run_module("engine_gate", deployments=[plan], releases={"qwen": identity}, root_dir=str(box.root))
+    assert "new1" not in (box.link("current"), box.link("previous"))
+    trial("begun")
+    assert trial("ended")["removed"] == []
+    assert "new1" in Store(str(box.root), "qwen").releases()

@@ -19,6 +19,8 @@ RELEASE_FILE = "release.json"
 UNIT_FILE = "unit.service"
 FAILURE_FILE = "failure.json"
 REFERENCES_FILE = "references.json"
+#: While trials are made (engine_trial): the release that counts, and those that are no trials.
+TRIALS_FILE = ".trial.json"
 #: Checkpoints of a deployment whose answers are remembered.
 KEPT_REFERENCES = 8
 LINKS = ("current", "previous")
@@ -151,7 +153,19 @@ class Store:
         if before is not None:
             self._point("previous", before)
         self._point("current", release)
+        self._is_no_trial(release)
         return True
+
+    def _is_no_trial(self, release: str) -> None:
+        """What has come to count does not go with the trials of a run that was killed before it."""
+        path = os.path.join(self.directory, TRIALS_FILE)
+        try:
+            found = json.loads(read(path) or "{}")
+            if release not in found["known"]:
+                found["known"].append(release)
+                write(path, json.dumps(found, indent=1) + "\n", 0o600)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return
 
     def releases(self) -> List[str]:
         """The ids on the disk, oldest first."""

@@ -16,11 +16,9 @@ from ansible.module_utils import systemctl
 from ansible.module_utils.command import read, run, write
 from ansible.module_utils.engine_prune import references
 from ansible.module_utils.engine_service import TRIAL_DIRECTORY
-from ansible.module_utils.engine_store import Store
+from ansible.module_utils.engine_store import TRIALS_FILE, Store
 from ansible.module_utils.engine_unit import unit_name
 
-#: Beside the releases of a deployment, while trials are made of it.
-RECORD = ".trial.json"
 #: The unit that brings the cards to their declared limits.
 LIMITS_UNIT = "boxwright-gpu-tuning.service"
 #: What the timer does, whoever is left: the unit of the trial goes, and what is started at boot starts.
@@ -45,7 +43,7 @@ class Record(NamedTuple):
 
 def record_path(store: Store) -> str:
     """Where it is kept."""
-    return os.path.join(store.directory, RECORD)
+    return os.path.join(store.directory, TRIALS_FILE)
 
 
 def kept(store: Store) -> Optional[Record]:
