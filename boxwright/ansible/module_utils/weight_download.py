@@ -45,10 +45,16 @@ class _File:
 
 
 class _Task(NamedTuple):
-    """A piece of a file to fetch; piece None: the whole file in one stream."""
+    """A piece of a file to fetch; piece None: all of it in one stream. attempt: which of the file's it is."""
 
     file: _File
     piece: Optional[int]
+    attempt: int
+
+    @property
+    def stale(self) -> bool:
+        """Whether the file was begun anew since: its bytes were wrong, and others fetch it."""
+        return self.attempt != self.file.attempt
 
 
 class Download:
@@ -138,7 +144,7 @@ class Download:
         """Begin with a file, or go on where an earlier run stopped."""
         if not os.path.exists(file.target):
             file.partial = PartialFile(file.target, file.size, file.sha256 or "")
-            self._tasks.extend(_Task(file, span.piece) for span in file.partial.missing())
+            self._tasks.extend(_Task(file, span.piece, file.attempt) for span in file.partial.missing())
         threading.Thread(target=self._guarded, args=(self._verify, file), daemon=True).start()
 
     def _settle(self) -> None:
@@ -161,6 +167,9 @@ class Download:
         while not self._over:
             span = partial.left(task.piece or 0)
             first, end = (0, file.size) if task.piece is None else (span.first, span.end)
+            # Looked at after the span: a file begun anew counts its attempt before it forgets its bytes.
+            if task.stale:
+                return
             if (task.piece is None and not partial.missing()) or first == end:
                 return
             if file.swept and task.piece is not None:
@@ -172,7 +181,7 @@ class Download:
                 failures = 0
                 continue
             except FetchError as error:
-                if self._over:
+                if self._over or task.stale:
                     return
                 if partial.written > before:
                     failures = 0
@@ -187,7 +196,7 @@ class Download:
 
         def sink(data: memoryview) -> None:
             nonlocal position
-            if self._over:
+            if self._over or task.stale:
                 raise FetchError("given-up")
             try:
                 if task.piece is None:
@@ -220,7 +229,7 @@ class Download:
             with self._lock:
                 if not file.swept:
                     file.swept = True
-                    self._tasks.appendleft(_Task(file, None))
+                    self._tasks.appendleft(_Task(file, None, file.attempt))
                     self._lock.notify()
             return 0
         if error.kind == "later":
@@ -307,7 +316,8 @@ class Download:
         partial.forget()
         with self._lock:
             file.swept = False
-            self._tasks.extendleft(_Task(file, span.piece) for span in reversed(partial.missing()))
+            missing = reversed(partial.missing())
+            self._tasks.extendleft(_Task(file, span.piece, file.attempt) for span in missing)
             self._lock.notify_all()
         threading.Thread(target=self._guarded, args=(self._verify, file), daemon=True).start()
 
