@@ -73,6 +73,8 @@ def install(installer: str, proxy: str = "", no_proxy: Sequence[str] = ()) -> st
     lines = [f"export {name}={shlex.quote(text)}" for name, text in way.items() if proxy]
     if installer == "apt-get":
         get = f"apt-get -q -y -o DPkg::Lock::Timeout={LOCK_S} -o APT::Update::Error-Mode=any"
+        # One in the host's apt.conf would go before the environment's, as in module_utils/apt.py.
+        get += " -o Acquire::http::Proxy= -o Acquire::https::Proxy=" if proxy else ""
         lines += [
             "export DEBIAN_FRONTEND=noninteractive",
             f"timeout {INSTALL_S} {get} update &&",

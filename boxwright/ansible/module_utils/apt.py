@@ -50,6 +50,11 @@ def environment(proxy: Optional[str] = None) -> Dict[str, str]:
     return dict(ENVIRONMENT, **({"http_proxy": proxy, "https_proxy": proxy} if proxy else {}))
 
 
+def way(proxy: Optional[str]) -> List[str]:
+    """Options by which apt heeds the environment's proxy: one in the host's apt.conf would go before it."""
+    return ["-o", "Acquire::http::Proxy=", "-o", "Acquire::https::Proxy="] if proxy else []
+
+
 def installed() -> Dict[str, Package]:
     """Every package that dpkg has files or settings of, by name ("name:arch" for foreign architectures)."""
     cells = "${binary:Package}\t${Version}\t${db:Status-Abbrev}\t${Architecture}\n"

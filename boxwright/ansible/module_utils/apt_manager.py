@@ -231,7 +231,15 @@ class AptManager:
             raise PackagesError("apt-mark %s failed: %s" % (verb, apt.reasons(done)))
 
     def _get(self, words: List[str]) -> Result:
-        argv = ["apt-get", "-q", "-y", *apt.OPTIONS, "--ignore-hold", "--allow-change-held-packages"]
+        argv = [
+            "apt-get",
+            "-q",
+            "-y",
+            *apt.OPTIONS,
+            *apt.way(self.proxy),
+            "--ignore-hold",
+            "--allow-change-held-packages",
+        ]
         argv += ["--allow-downgrades", "-o", "Acquire::Retries=2"]
         argv += ["-o", "APT::Install-Recommends=%s" % ("true" if self.recommends else "false")]
         argv += ["-o", "DPkg::Lock::Timeout=%d" % self.lock_timeout]

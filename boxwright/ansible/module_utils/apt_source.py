@@ -10,7 +10,7 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils import signing_key
-from ansible.module_utils.apt import LOCKS, environment, reasons
+from ansible.module_utils.apt import LOCKS, environment, reasons, way
 from ansible.module_utils.apt_texts import list_pattern, preferred_text, sha1_policy, source_text, without
 from ansible.module_utils.command import Result, run
 from ansible.module_utils.file_set import Files, read_bytes, write_all
@@ -171,6 +171,7 @@ def lists_of(root: str, uri: str) -> List[str]:
 def update(source: str, params: Dict[str, Any], trial: Optional[str] = None) -> Result:
     """Let apt read this one source; trial: a directory that takes the lists instead."""
     argv = ["apt-get", "-q", "update", "-o", "APT::Color=0", "-o", "Acquire::Retries=2"]
+    argv += way(params["proxy"])
     argv += ["-o", "Dir::Etc::sourcelist=" + source, "-o", "Dir::Etc::sourceparts=/dev/null"]
     argv += ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any"]
     env = environment(params["proxy"])

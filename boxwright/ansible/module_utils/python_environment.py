@@ -149,7 +149,7 @@ def _have_venv(proxy: str, stage: Callable[[str], None]) -> Python:
     stage("installing python3-venv")
     # The versioned name as well: the host's python3 may not be the one that python3-venv is for.
     package = "python%d.%d-venv" % sys.version_info[:2]
-    argv = ["apt-get", "-q", "-y", *apt.OPTIONS, "-o", "DPkg::Lock::Timeout=300"]
+    argv = ["apt-get", "-q", "-y", *apt.OPTIONS, *apt.way(proxy), "-o", "DPkg::Lock::Timeout=300"]
     for words in (["install", package], ["update"], ["install", package]):
         done = run(argv + words, timeout=900, env=apt.environment(proxy or None))
         if done.rc == 0 and words[0] == "install":

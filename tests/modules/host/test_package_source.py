@@ -101,6 +101,15 @@ def test_check_mode_fetches_with_whom_the_host_is_to_trust(host):
     assert not [word for call in host.calls("apt-get")[1:] for word in call if "CaInfo" in word]
 
 
+def test_the_declared_proxy_goes_before_one_of_the_hosts_apt(host):
+    """apt takes what its configuration says first, and asks the environment where that says nothing."""
+    host.call(proxy="http://127.0.0.1:9", no_proxy=["127.0.0.1"])
+    [call] = [call for call in host.calls("apt-get") if "update" in call]
+    assert {"Acquire::http::Proxy=", "Acquire::https::Proxy="} <= set(call)
+    host.call(uris=["http://there/other/"])
+    assert not [word for call in host.calls("apt-get")[2:] for word in call if "::Proxy" in word]
+
+
 def test_no_login_of_an_address_is_told(host):
     """Ansible tells a module's parameters with -vvv, and a diff the file's text."""
     result = host.call(proxy="http://me:planted-word@127.0.0.1:9", check=True, no_proxy=["127.0.0.1"])

@@ -74,6 +74,8 @@ def test_only_a_failure_that_python_may_have_caused_is_looked_into(result, pytho
 def test_the_script_is_one_of_a_shell(installer, line):
     script = install(installer, "http://me:it's@proxy:1", [".example.org"])
     assert line in script
+    assert ("-o Acquire::http::Proxy= " in script) is (installer == "apt-get")
+    assert "Proxy=" not in install(installer)
     subprocess.run(["/bin/sh", "-n"], input=script, text=True, check=True, timeout=60)
     first = "\n".join(script.splitlines()[:3]) + '\nprintf "%s %s" "$https_proxy" "$no_proxy"\n'
     assert shell(first) == "http://me:it's@proxy:1 localhost,127.0.0.1,::1,.example.org"
