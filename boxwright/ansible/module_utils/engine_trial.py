@@ -43,7 +43,7 @@ class Record(NamedTuple):
 
 def record_path(store: Store) -> str:
     """Where it is kept."""
-    return os.path.join(store.directory, TRIALS_FILE)
+    return str(os.path.join(store.directory, TRIALS_FILE))
 
 
 def kept(store: Store) -> Optional[Record]:
