@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import ipaddress
+import platform
 import select
 import socket
 import socketserver
@@ -23,6 +24,8 @@ from urllib.parse import unquote, urlsplit
 #: Bytes of a request's head; seconds for it and for a connection; seconds that a line may be silent.
 MOST_HEAD, CONNECT_S, SILENT_S = 64 * 1024, 20.0, 900.0
 CHUNK = 64 * 1024
+#: What Linux calls the machine itself (/etc/hosts).
+OWN_NAMES = ("localhost", "ip6-localhost", "ip6-loopback", "localhost.localdomain")
 #: Headers that speak of the connection to the proxy and end with it (RFC 9110, 7.6.1).
 OF_THIS_HOP = ("connection", "proxy-connection", "proxy-authorization", "keep-alive")
 
@@ -170,9 +173,13 @@ def _login(upstream: str) -> str:
 def _connect(host: str, port: int, upstream: str) -> socket.socket:
     """A connection to the host, or to the proxy before it. Raises RefusedError."""
     if upstream:
-        # What is this machine by its name, its proxy would reach as well; the rest is the proxy's to find.
+        # A proxy that runs here would reach what is closed here. No name is looked up: behind a proxy of a
+        # company's that may take its time, for each request.
+        named = host.rstrip(".").lower()
+        here = named in OWN_NAMES or named.endswith(".localhost") or named == platform.node().lower()
         with contextlib.suppress(OSError):
-            _see_elsewhere(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            at = "127.0.0.1" if here else host
+            _see_elsewhere(host, socket.getaddrinfo(at, port, flags=socket.AI_NUMERICHOST))
         if urlsplit(upstream).scheme not in ("http", ""):
             raise RefusedError(
                 "502 Bad Gateway", "the controller itself goes through a proxy that is not one of plain HTTP"

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import http.server
+import platform
 import socket
 import threading
 
@@ -130,7 +131,10 @@ def test_noise_ends_the_connection_and_not_the_proxy(proxy):
     assert ask(proxy, "GET", "http://out.example/")[0] == 200
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LocalHost.", "x.localhost", "127.0.0.1", "127.1", "[::ffff:127.0.0.1]", platform.node()],
+)
 def test_a_proxy_of_the_controllers_own_is_no_way_back_to_it(proxy, origin, monkeypatch, host):
     """One that listens on the controller would reach there what is closed to boxes here."""
     at = f"http://127.0.0.1:{origin.server_address[1]}"
