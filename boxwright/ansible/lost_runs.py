@@ -57,5 +57,8 @@ def handed_over(where: str) -> None:
 
 
 def _file(where: str) -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "boxwright" / "history" / f"{where}.jsonl"
+    try:
+        base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+    return base / "boxwright" / "history" / f"{where}.jsonl"

@@ -14,7 +14,7 @@ from typing import Any
 
 from boxwright.bench.run import read
 from boxwright.errors import UserError
-from boxwright.tuner.trial import Candidate, Trial
+from boxwright.tuner.trial import FAILED, MEASURED, REFUSED, Candidate, Trial
 
 FORMAT = 1
 
@@ -69,10 +69,11 @@ class Journal:
         self._write(done=True)
 
     def _read(self) -> Mapping[str, Any]:
-        with suppress(OSError, ValueError):
+        # Whatever it is: what is no journal of this search is begun anew.
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             found = json.loads(self.path.read_text(encoding="utf-8"))
             if found["format"] == FORMAT and found["about"] == self._about and not found["done"]:
-                return dict(found)
+                return {**found, "trials": {key: one for key, one in found["trials"].items() if _whole(one)}}
         return {}
 
     def _write(self, *, done: bool) -> None:
@@ -93,6 +94,19 @@ class Journal:
             raise UserError(
                 f"what was measured cannot be kept: {error.strerror or error}", where=str(self.path)
             ) from error
+
+
+def _whole(entry: Any) -> bool:
+    """Whether a trial was kept whole."""
+    return (
+        isinstance(entry, dict)
+        and entry.get("status") in (MEASURED, REFUSED, FAILED)
+        and isinstance(entry.get("why"), str)
+        and isinstance(entry.get("seconds"), (int, float))
+        and isinstance(entry.get("runs"), list)
+        and all(isinstance(run, dict) for run in entry["runs"])
+        and (bool(entry["runs"]) or entry["status"] != MEASURED)
+    )
 
 
 def _key(candidate: Candidate) -> str:

@@ -8,9 +8,11 @@ from boxwright import catalog, planner
 from boxwright.ansible import lost_runs, runs
 from boxwright.cli import bisecting, trials, tuning
 from boxwright.cli.ansible_run import HostReport, RunReport
+from boxwright.cli.tune_journal import Journal
 from boxwright.errors import UserError
 from boxwright.spec.problem import SpecErrors
 from boxwright.spec.validate import judged_box
+from boxwright.tuner.trial import Candidate, Trial
 
 DEPLOYMENT = """
   - name: qwen
@@ -286,6 +288,30 @@ def test_the_end_is_kept_here_where_the_box_went_away(box, tune):
     (line,) = lost_runs.kept(lost_runs.place("box1", {}))
     assert line["run"] == box.given["tune_begin.yml"][runs.VARIABLE]["run"]
     assert (line["outcome"], line["failure"]["message"]) == ("failed", "No route to host")
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["", "[]", "{}", '{"format": 1}', "[" * 100_000, "TORN", "TRIALS", "ENTRY", "RUNS"],
+)
+def test_a_journal_that_is_none_is_begun_anew(tmp_path, monkeypatch, planted):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    tried = Trial(Candidate({"kv_cache": "fp8"}, "kv"), "failed", seconds=1.0, why="it crashed")
+    first = Journal("tune", "box1", "qwen", {}, fresh=False)
+    first.put(tried, [])
+    whole = json.loads(first.path.read_text())
+    key = next(iter(whole["trials"]))
+    texts = {
+        "TORN": first.path.read_text()[:-20],
+        "TRIALS": json.dumps({**whole, "trials": [1]}),
+        "ENTRY": json.dumps({**whole, "trials": {key: {"status": "failed"}}}),
+        "RUNS": json.dumps({**whole, "trials": {key: {**whole["trials"][key], "runs": [1]}}}),
+    }
+    assert Journal("tune", "box1", "qwen", {}, fresh=False).get(tried.candidate) == tried
+    first.path.write_text(texts.get(planted, planted))
+    again = Journal("tune", "box1", "qwen", {}, fresh=False)
+    assert again.get(tried.candidate) is None
+    assert again.resumed == ""
 
 
 def test_a_host_that_was_not_provisioned_says_so(box, tune):
