@@ -57,13 +57,23 @@ def output_file(option: str, path: Path) -> bool:
 def output_directory(option: str, path: Path) -> None:
     """Raises UserError where a directory neither is nor can be made, or nothing can be written in it."""
     try:
-        near = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+        # A link that leads nowhere, or to itself, is there: nothing can be made in its place.
+        near = next(one for one in (path.absolute(), *path.absolute().parents) if _is_there(one))
         if not near.is_dir():
             raise _refused(option, path, f"{near} is no directory")
         if not os.access(near, os.W_OK):
             raise _refused(option, path, f"you may not write in {near}")
     except OSError as error:
         raise _refused(option, path, error.strerror or str(error)) from error
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has this name. Raises OSError for a name that nothing can have."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _refused(option: str, path: Path, why: str) -> UserError:

@@ -16,6 +16,12 @@ RECORDED = Path(__file__).parent / "facts" / "recorded" / "debian13-rtx5090-virg
 GB = 1_000_000_000
 
 
+@pytest.fixture(autouse=True)
+def no_simulated_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test of this level may start a lab: a bare machine has no container engine."""
+    monkeypatch.setenv("DOCKER_HOST", "unix:///no/engine/for/unit/tests.sock")
+
+
 class Card(NamedTuple):
     """A card as the bus has it, and as nvidia-smi tells it in the order of its query."""
 
