@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from pathlib import Path
 
 import ansible.module_utils
@@ -12,6 +13,15 @@ ROOT = Path(__file__).resolve().parents[2]
 for directory in ("boxwright/ansible/module_utils", "boxwright/facts/parsers"):
     if str(ROOT / directory) not in ansible.module_utils.__path__:
         ansible.module_utils.__path__.append(str(ROOT / directory))
+
+
+@pytest.fixture(autouse=True)
+def own_environment():
+    """What a module makes of its environment ends with it, as its process does on a host."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(autouse=True)
