@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,13 @@ GB = 1_000_000_000
 def no_simulated_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test of this level may start a lab: a bare machine has no container engine."""
     monkeypatch.setenv("DOCKER_HOST", "unix:///no/engine/for/unit/tests.sock")
+
+
+@pytest.fixture
+def needs_git() -> None:
+    """A bare machine has no git; what asks it does without there."""
+    if shutil.which("git") is None:
+        pytest.skip("there is no git here")
 
 
 class Card(NamedTuple):

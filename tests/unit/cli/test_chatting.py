@@ -5,6 +5,7 @@ import http.server
 import io
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -115,7 +116,7 @@ def program(words):
     import tempfile
 
     path = Path(tempfile.mkdtemp()) / "ssh"
-    path.write_text(f'#!/bin/sh\nexec {words[0]} {words[1]} {words[2]} "$@"\n')
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(words[:3])} "$@"\n')
     path.chmod(0o700)
     return path
 

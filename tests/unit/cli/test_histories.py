@@ -121,7 +121,7 @@ def git(directory, *words):
                    check=True, capture_output=True, timeout=30)  # fmt: skip
 
 
-def test_the_commit_of_an_inventory(tmp_path):
+def test_the_commit_of_an_inventory(tmp_path, needs_git):
     own = tmp_path / "inventory"
     own.mkdir()
     assert recording.checkout(own) is None

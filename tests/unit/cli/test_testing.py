@@ -46,7 +46,7 @@ def test_all_parts_are_told(run):
     assert sorted(out.splitlines()) == ["ran roles faults e2e", "ran unit modules style"]
 
 
-def test_the_whole_way_has_a_checkout_of_its_own(run, monkeypatch, tmp_path):
+def test_the_whole_way_has_a_checkout_of_its_own(run, monkeypatch, tmp_path, needs_git):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     status, out = run(0, 0, 0, checkout=True)
     assert status == 0
@@ -110,7 +110,7 @@ def test_what_still_runs_is_ended_with_the_run_and_what_it_started(monkeypatch, 
     assert waits_for(lambda: not status.exists() or "State:\tZ" in status.read_text())
 
 
-def test_a_second_checkout_is_what_a_clone_would_have_and_goes_again(tmp_path, monkeypatch):
+def test_a_second_checkout_is_what_a_clone_would_have_and_goes_again(tmp_path, monkeypatch, needs_git):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "a clone"
     (root / "sub").mkdir(parents=True)

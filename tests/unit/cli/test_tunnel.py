@@ -1,6 +1,7 @@
 """The tunnel to a box whose way out is the controller: made, made again, refused, and gone with the run."""
 
 import re
+import shlex
 import stat
 import sys
 import threading
@@ -14,7 +15,7 @@ from boxwright.errors import UserError
 
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "playbooks"
 #: In ssh's place: tells what it was given, does as the file beside it says, ends with its input.
-SSH = """#!{python}
+SSH = """
 import pathlib, sys
 here = pathlib.Path(__file__).parent
 with (here / "calls").open("a") as calls:
@@ -35,7 +36,10 @@ sys.stdin.read()
 def ssh(tmp_path, monkeypatch):
     program = tmp_path / "bin" / "ssh"
     program.parent.mkdir()
-    program.write_text(SSH.format(python=sys.executable, stands=tunnel.STANDS))
+    (program.parent / "ssh.py").write_text(SSH.format(stands=tunnel.STANDS))
+    # The interpreter's path may have a space, which no first line of a script takes.
+    words = shlex.join([sys.executable, str(program.parent / "ssh.py")])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setattr(tunnel, "AGAIN_S", 0.05)
