@@ -366,9 +366,10 @@ def history(
 @task(
     iterable=["host", "inventory"],
     help={
-        "host": "a name of the inventory",
+        "host": HOST,
         "inventory": INVENTORY,
-        "output": "the file to write (default: NAME.html here)",
+        "all": "every host of the inventory",
+        "output": "the file to write (default: NAME.html here); of several hosts the directory",
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -378,6 +379,7 @@ def page(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     output: str = "",
     json: bool = False,
     ask_become_pass: bool = False,
@@ -386,7 +388,7 @@ def page(
     from boxwright.cli import become, paging
 
     become.ask(ask_become_pass)
-    paging.page(host, inventory, output=output, as_json=json)
+    paging.page(host, inventory, every=all, output=output, as_json=json)
 
 
 @task(
@@ -424,12 +426,13 @@ def report(
 @task(
     iterable=["host", "inventory"],
     help={
-        "host": "a name of the inventory",
+        "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
         "format": "compose, quadlet or k8s",
         "deployment": "only this one",
         "planned": "what a provision would make, instead of what serves",
-        "output": "a directory to write the files to, instead of printing them",
+        "output": "a directory to write the files to, not to the output; of several hosts one each in it",
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -439,6 +442,7 @@ def export(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     format: str = "",
     deployment: str | None = None,
     planned: bool = False,
@@ -453,6 +457,7 @@ def export(
     exporting.export(
         host,
         inventory,
+        every=all,
         format_=format,
         deployment=deployment,
         planned=planned,
@@ -466,6 +471,7 @@ def export(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
         "deployment": "which one, where a box serves several",
         "concurrency": "requests at once: 1,2,4 (default: by twos up to the declared ones), or none",
         "context": "tokens of a prompt: 1024,8192 (default: by fours up to the declared ones), or none",
@@ -486,6 +492,7 @@ def bench(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     deployment: str | None = None,
     concurrency: str = "",
     context: str = "",
@@ -507,14 +514,17 @@ def bench(
     become.ask(ask_become_pass)
     if compare:
         benching.comparing(
-            host, inventory, deployment=deployment, first=compare, second=against, as_json=json
+            host, inventory, every=all, deployment=deployment, first=compare, second=against, as_json=json
         )
     elif runs or show:
-        benching.runs(host, inventory, deployment=deployment, show=show, picture=picture, as_json=json)
+        benching.runs(
+            host, inventory, every=all, deployment=deployment, show=show, picture=picture, as_json=json
+        )
     else:
         benching.bench(
             host,
             inventory,
+            every=all,
             deployment=deployment,
             concurrency=concurrency,
             context=context,
@@ -640,6 +650,7 @@ def chat(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": "every host of the inventory",
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
@@ -652,6 +663,7 @@ def key(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     deployment: str | None = None,
     header: bool = False,
     rotate: bool = False,
@@ -663,8 +675,8 @@ def key(
 
     become.ask(ask_become_pass)
     if rotate:
-        keys.rotate(host, inventory, deployment=deployment, as_json=json)
-    keys.show(host, inventory, deployment=deployment, header=header, as_json=json)
+        keys.rotate(host, inventory, every=all, deployment=deployment, as_json=json)
+    keys.show(host, inventory, every=all, deployment=deployment, header=header, as_json=json)
 
 
 @task(

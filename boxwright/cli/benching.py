@@ -11,16 +11,17 @@ from boxwright.bench.picture import svg
 from boxwright.bench.run import Run, expectations, prompts, read
 from boxwright.cli import bench_report as report
 from boxwright.cli import lab
-from boxwright.cli.ansible_run import HostReport, play
+from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with
 from boxwright.cli.paths import named, output_file
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import trouble
-from boxwright.cli.targets import targets
+from boxwright.cli.ssh_trouble import answers, in_one_line
+from boxwright.cli.targets import every_host, targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.words import whole
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.spec.inventory import Inventory
 
 MOST_CONCURRENCY, MOST_CONTEXT, MOST_OUTPUT, MOST_REPEATS, MOST_MINUTES = 4096, 10_000_000, 4096, 50, 24 * 60
 #: What an option for a sweep says instead of numbers to leave that sweep out.
@@ -52,6 +53,7 @@ def bench(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     concurrency: str = "",
     context: str = "",
@@ -71,8 +73,8 @@ def bench(
         "bench_limit_s": 60 * whole("--minutes", minutes, MOST_MINUTES),
         **({"bench_deployment": deployment} if deployment else {}),
     }
-    inventory, names, paths = targets(hosts, inventories)
-    names = hosts_with(inventory, names, deployment)
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    names = hosts_with(inventory, names, deployment, every=every)
     drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):
@@ -83,7 +85,8 @@ def bench(
             quiet=as_json,
             variables=variables | recorded("bench", paths),
         )
-    runs, failures = _results(played.hosts, names, "engine_bench")
+    runs, missed = answers(played.hosts, names, "engine_bench", inventory)
+    failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
     found = {name: (read(one["run"]), str(one["path"])) for name, one in runs.items()}
     if drawing:
         for run, _ in found.values():
@@ -98,10 +101,8 @@ def bench(
             report.run(name, run, path)
             if drawing:
                 say(f"  picture   {drawing}")
-        for name in failures:
+        for name, error in missed.items():
             # The run said what was wrong where it happened.
-            failure = played.hosts.get(name, HostReport(name)).failure
-            error = trouble(name, failure, variables=inventory.variables(name))
             if error.ways_out:
                 say(str(UserError(error.what, where=name, ways_out=error.ways_out)))
     _end(failures)
@@ -116,17 +117,18 @@ def runs(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     show: str = "",
     picture: str = "",
     as_json: bool = False,
 ) -> None:
     """List the runs that the boxes keep, or show one of them again."""
-    inventory, names, paths = targets(hosts, inventories)
-    names = hosts_with(inventory, names, deployment)
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    names = hosts_with(inventory, names, deployment, every=every)
     drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found, failures = _kept(names, paths, deployment, [show] if show else [])
+    found, failures = _kept(inventory, names, paths, deployment, [show] if show else [])
     if not show:
         if as_json:
             show_json(
@@ -152,16 +154,17 @@ def comparing(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     first: str,
     second: str = "last",
     as_json: bool = False,
 ) -> None:
     """Compare two runs or releases of each box; what differs is no failure."""
-    inventory, names, paths = targets(hosts, inventories)
-    names = hosts_with(inventory, names, deployment)
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    names = hosts_with(inventory, names, deployment, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found, failures = _kept(names, paths, deployment, list(dict.fromkeys((first, second))))
+    found, failures = _kept(inventory, names, paths, deployment, list(dict.fromkeys((first, second))))
     told: dict[str, tuple[list[Run], list[Run], list[Difference]]] = {}
     for name, one in found.items():
         sides = _meant(name, one, first), _meant(name, one, second)
@@ -201,30 +204,18 @@ def numbers(option: str, words: str, most: int) -> list[int]:
 
 
 def _kept(
-    names: Sequence[str], paths: Sequence[Path], deployment: str | None, wanted: Sequence[str]
+    inventory: Inventory,
+    names: Sequence[str],
+    paths: Sequence[Path],
+    deployment: str | None,
+    wanted: Sequence[str],
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, Any]]:
     variables = {"bench_wanted": list(wanted), **({"bench_deployment": deployment} if deployment else {})}
     played = play("bench_runs.yml", names, paths, quiet=True, variables=variables)
-    found, failures = _results(played.hosts, names, "bench_runs")
+    found, missed = answers(played.hosts, names, "bench_runs", inventory)
+    failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
     for name, one in failures.items():
         say_aside(f"{name}: {one['failure']}")
-    return found, failures
-
-
-def _results(
-    hosts: Mapping[str, HostReport], names: Sequence[str], module: str
-) -> tuple[dict[str, Mapping[str, Any]], dict[str, Any]]:
-    """What the module found on each host, and of the others why not."""
-    found: dict[str, Mapping[str, Any]] = {}
-    failures: dict[str, Any] = {}
-    for name in names:
-        host = hosts.get(name, HostReport(name))
-        results = host.results.get(module)
-        if results:
-            found[name] = results[0]
-        else:
-            error = trouble(name, host.failure)
-            failures[name] = {"failure": f"{error.what}: {error.why}" if error.why else error.what}
     return found, failures
 
 

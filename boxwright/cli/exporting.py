@@ -12,14 +12,16 @@ from boxwright.ansible.module_utils.engine_container import container_of, key_va
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
+from boxwright.cli.deployments import hosts_with
 from boxwright.cli.paths import named, output_directory
-from boxwright.cli.ssh_trouble import trouble
-from boxwright.cli.targets import targets
+from boxwright.cli.ssh_trouble import in_one_line, tell_missed, trouble
+from boxwright.cli.targets import every_host, some, targets
 from boxwright.cli.validating import refuse_problems
-from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.export import FORMATS
 from boxwright.export.release import Release, checked
 from boxwright.spec.box import Box
+from boxwright.spec.inventory import Inventory
 from boxwright.spec.lock import path_of, read
 from boxwright.spec.places import shown_path
 from boxwright.spec.validate import judged_box
@@ -45,12 +47,16 @@ def export(
     inventories: Sequence[str],
     *,
     format_: str,
+    every: bool = False,
     deployment: str | None = None,
     planned: bool = False,
     output: str = "",
     as_json: bool = False,
 ) -> None:
-    """Write the releases that serve on a box, or those that are planned, to a directory or to the output."""
+    """Write the releases that serve on each box, or those that are planned, to a directory or to the output.
+
+    Of several boxes each has a directory of its own in it. Exit status 1 where one has nothing to write.
+    """
     if format_ not in FORMATS:
         raise UserError(
             f'--format: there is none named "{printable(format_)}"' if format_ else "which format?",
@@ -59,18 +65,63 @@ def export(
         )
     if output:
         output_directory("--output", named(output))
-    inventory, names, paths = targets(hosts, inventories)
-    if len(names) != 1:
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    if every:
+        names = hosts_with(inventory, names, deployment, every=True)
+    alone = len(names) == 1 and not every
+    if not alone and not output and not as_json:
         raise UserError(
-            f"what is written is of one box, and {len(names)} were named",
+            "the files of several boxes are told apart by the directory that they are in",
             status=EXIT_BAD_INPUT,
-            ways_out=("--host one of: " + ", ".join(names),),
+            ways_out=("--output a directory", "--host one of: " + ", ".join(some(names))),
         )
-    [name] = names
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=True)
     played = play("plan.yml" if planned else "facts.yml", names, paths, quiet=True)
-    host = played.hosts.get(name, HostReport(name))
+    told: dict[str, dict[str, Any]] = {}
+    missed: dict[str, UserError] = {}
+    for name in names:
+        host = played.hosts.get(name, HostReport(name))
+        written: list[Path] = []
+        try:
+            found = _found(name, host, inventory, paths, deployment, planned=planned)
+            texts = _texts(name, format_, found)
+            if output:
+                written = save(named(output) if alone else named(output) / name, texts)
+        except UserError as error:
+            missed[name] = error
+            told[name] = {"format": format_, "files": None, "written": [], "failure": in_one_line(error)}
+            continue
+        told[name] = {
+            "format": format_,
+            "files": texts,
+            "written": [str(one) for one in written],
+            "failure": None,
+        }
+        if output and not as_json:
+            for path in written:
+                say(f"written: {shown_path(path)}")
+        elif not as_json:
+            show(texts)
+        for note in notes(found):
+            say_aside(wrapped(f"note: {note}" if alone else f"note: {name}: {note}", hang=2))
+    if as_json and not (alone and missed):
+        show_json(told)
+    tell_missed(missed, alone=alone, what="nothing was written")
+    if missed:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _found(
+    name: str,
+    host: HostReport,
+    inventory: Inventory,
+    paths: Sequence[Path],
+    deployment: str | None,
+    *,
+    planned: bool,
+) -> list[Release]:
+    """The releases of a box that are meant. Raises UserError where there is none."""
     if host.failure or not host.results.get("host_facts"):
         raise trouble(name, host.failure, variables=inventory.variables(name))
     box = judged_box(name, inventory.variables(name))
@@ -85,20 +136,15 @@ def export(
             status=EXIT_BAD_INPUT,
             ways_out=("--planned takes those that are declared",) if not planned else (),
         )
+    return found
+
+
+def _texts(name: str, format_: str, releases: list[Release]) -> Mapping[str, str]:
+    """The files of a box. Raises UserError for what the format has no words for."""
     try:
-        texts = FORMATS[format_](found)
+        return FORMATS[format_](releases)
     except ValueError as error:
         raise UserError(f"it cannot be written as {format_}: {error}", where=name) from error
-    written = save(named(output), texts) if output else []
-    if as_json:
-        show_json({"host": name, "format": format_, "files": texts, "written": [str(one) for one in written]})
-    elif output:
-        for path in written:
-            say(f"written: {shown_path(path)}")
-    else:
-        show(texts)
-    for note in notes(found):
-        say_aside(wrapped(f"note: {note}", hang=2))
 
 
 def serving(name: str, host: HostReport) -> list[Release]:

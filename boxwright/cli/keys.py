@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.deployments import hosts_with, names_of
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import trouble
-from boxwright.cli.targets import targets
+from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed, trouble
+from boxwright.cli.targets import every_host, targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
-from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.box import Box, Deployment
 from boxwright.spec.inventory import Inventory
 from boxwright.spec.validate import judged_box
@@ -52,68 +53,102 @@ def chosen(box: Box, deployment: str | None) -> Deployment:
 
 def fetched(name: str, box: Box, deployment: str | None, inventory: Inventory, paths: Sequence[Path]) -> str:
     """The key of a deployment, read from the box itself. Raises UserError."""
-    variables = {"key_path": key_path(box, deployment)}
-    report = play("key.yml", [name], paths, quiet=True, variables=variables).hosts.get(name)
-    if report is None or report.failure:
-        raise trouble(
-            name,
-            report.failure if report else None,
-            otherwise=(f"provision it first: ./invoke provision --host {name}",),
-            variables=inventory.variables(name),
-        )
-    return base64.b64decode(report.results["slurp"][0]["content"]).decode().strip()
+    keys, missed = _read(inventory, {name: key_path(box, deployment)}, paths)
+    for error in missed.values():
+        raise error
+    return keys[name]
+
+
+def _read(
+    inventory: Inventory, wanted: Mapping[str, str], paths: Sequence[Path]
+) -> tuple[dict[str, str], dict[str, UserError]]:
+    """The keys at these paths of the hosts, and why a host's could not be read."""
+    names, variables = list(wanted), {"key_paths": dict(wanted)}
+    hosts = play("key.yml", names, paths, quiet=True, variables=variables).hosts
+    found, missed = answers(hosts, names, "slurp", inventory)
+    for name, error in missed.items():
+        if not error.ways_out:
+            missed[name] = replace(error, ways_out=(f"provision it first: ./invoke provision --host {name}",))
+    return {name: base64.b64decode(one["content"]).decode().strip() for name, one in found.items()}, missed
 
 
 def rotate(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Have each box make a new key, and its engine ask for it; a key of the inventory is changed there."""
-    inventory, names, paths = targets(hosts, inventories)
+    """Have each box make a new key, and its engine ask for it; a key of the inventory is changed there.
+
+    Nothing is changed where one of them cannot be meant. A box that fails does not hold up those after it.
+    """
+    inventory, names, paths = _meant(hosts, inventories, every, deployment)
     refuse_problems(inventory, names)
-    for name in names:
-        box = judged_box(name, inventory.variables(name))
-        path = key_path(box, deployment)
-        wanted = next(one for one in box.deployments if path.endswith(f"/{one.name}/api-key"))
-        if wanted.api_key:
+    wanted = {name: judged_box(name, inventory.variables(name)) for name in names}
+    places = {name: key_path(box, deployment) for name, box in wanted.items()}
+    meant = {name: chosen(box, deployment) for name, box in wanted.items()}
+    for name, one in meant.items():
+        if one.api_key:
             raise UserError(
-                f"the key of {wanted.name} is declared in the inventory",
+                f"the key of {one.name} is declared in the inventory",
                 where=name,
                 status=EXIT_BAD_INPUT,
                 ways_out=("change api_key there, then: provision", "leave api_key out: the box makes one"),
             )
+    missed = {}
+    for name, one in meant.items():
         variables = {
-            "key_path": path,
-            "key_deployment": wanted.name,
+            "key_path": places[name],
+            "key_deployment": one.name,
             **recorded("key", paths, ["--rotate"]),
         }
         with turn(addresses([name], inventory.variables), say_aside):
             report = play("rotate_key.yml", [name], paths, quiet=as_json, variables=variables).hosts.get(name)
         if report is None or report.failure:
-            raise trouble(name, report.failure if report else None)
+            missed[name] = trouble(
+                name, report.failure if report else None, variables=inventory.variables(name)
+            )
+    if missed:
+        tell_missed(missed, alone=len(names) == 1, what="its key could not be changed")
+        raise SystemExit(EXIT_FAILED)
 
 
 def show(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     header: bool = False,
     as_json: bool = False,
 ) -> None:
     """Print the key of each host, read from the box itself; `header` as the HTTP header that carries it."""
-    inventory, names, paths = targets(hosts, inventories)
+    inventory, names, paths = _meant(hosts, inventories, every, deployment)
     refuse_problems(inventory, names)
-    keys: dict[str, Any] = {}
-    for name in names:
-        box = judged_box(name, inventory.variables(name))
-        keys[name] = fetched(name, box, deployment, inventory, paths)
+    boxes = {name: judged_box(name, inventory.variables(name)) for name in names}
+    keys, missed = _read(inventory, {name: key_path(box, deployment) for name, box in boxes.items()}, paths)
     if as_json:
-        show_json(keys)
+        failures = {name: {"key": None, "failure": in_one_line(error)} for name, error in missed.items()}
+        show_json({name: {"key": key, "failure": None} for name, key in keys.items()} | failures)
     else:
-        for name, value in keys.items():
-            value = f"Authorization: Bearer {value}" if header else value
-            say(value if len(keys) == 1 else f"{name}  {value}")
+        for name, key in keys.items():
+            line = f"Authorization: Bearer {key}" if header else key
+            say(line if len(names) == 1 else f"{name}  {line}")
+        tell_missed(missed, alone=len(names) == 1)
+    if missed:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _meant(
+    hosts: Sequence[str], inventories: Sequence[str], every: bool, deployment: str | None
+) -> tuple[Inventory, list[str], list[Path]]:
+    """The hosts whose keys are meant; of every host those that declare a deployment."""
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    names = hosts_with(inventory, names, deployment, every=every)
+    if every:
+        names = [name for name in names if names_of(inventory, name)]
+        if not names:
+            raise UserError("no host declares a deployment, so there is no key", status=EXIT_BAD_INPUT)
+    return inventory, names, paths

@@ -11,11 +11,12 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
 from boxwright.cli.targets import every_host, targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.spec.inventory import Inventory
 
 
 def show(
@@ -41,44 +42,46 @@ def show(
             ways_out=("--yes",),
         )
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found = _read(names, paths, deep=deep, quiet=as_json or not deep)
+    found, missed = _read(inventory, names, paths, deep=deep, quiet=as_json or not deep)
     if prune:
-        useless = {name: idle(found[name]) for name in names}
+        useless = {name: idle(one) for name, one in found.items()}
         if any(useless.values()) and (yes or _agreed(useless)):
-            given = {name: [one["directory"] for one in useless[name]] for name in names if useless[name]}
+            given = {
+                name: [one["directory"] for one in revisions]
+                for name, revisions in useless.items()
+                if revisions
+            }
             with turn(addresses(list(given), inventory.variables), say_aside):
-                found |= _read(list(given), paths, prune=given)
+                freed, lost = _read(inventory, list(given), paths, prune=given)
+            found, missed = {**found, **freed}, {**missed, **lost}
     if as_json:
-        show_json({name: _plain(one) for name, one in found.items()})
+        failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
+        show_json({name: {**_plain(one), "failure": None} for name, one in found.items()} | failures)
     else:
-        for name in names:
-            draw(name, found[name], deep=deep, alone=len(names) == 1)
-    if any(one["flaws"] for name in names for one in found[name]["revisions"]):
+        for name, one in found.items():
+            draw(name, one, deep=deep, alone=len(names) == 1)
+        tell_missed(missed, alone=len(names) == 1)
+    if missed or any(one["flaws"] for listing in found.values() for one in listing["revisions"]):
         raise SystemExit(EXIT_FAILED)
 
 
 def _read(
+    inventory: Inventory,
     names: Sequence[str],
-    inventories: Sequence[Path],
+    paths: Sequence[Path],
     *,
     deep: bool = False,
     prune: Mapping[str, Sequence[str]] | None = None,
     quiet: bool = True,
-) -> dict[str, dict[str, Any]]:
-    """What the module found on each host. Raises UserError for the first that does not tell."""
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, UserError]]:
+    """What the module found on each host, and why another does not tell."""
     variables = {
         "models_deep": deep,
         "models_prune": prune or {},
-        **(recorded("models", inventories, ["--prune"]) if prune else {}),
+        **(recorded("models", paths, ["--prune"]) if prune else {}),
     }
-    report = play("models.yml", names, inventories, quiet=quiet, variables=variables)
-    found = {}
-    for name in names:
-        host = report.hosts.get(name)
-        if host is None or host.failure or not host.results.get("model_listing"):
-            raise trouble(name, host.failure if host else None)
-        found[name] = dict(host.results["model_listing"][0])
-    return found
+    report = play("models.yml", names, paths, quiet=quiet, variables=variables)
+    return answers(report.hosts, names, "model_listing", inventory)
 
 
 def _plain(found: Mapping[str, Any]) -> dict[str, Any]:

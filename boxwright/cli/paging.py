@@ -13,15 +13,15 @@ from boxwright.bench.run import read
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json
-from boxwright.cli.paths import named, output_file
+from boxwright.cli.paths import named, output_directory, output_file
 from boxwright.cli.recording import alive
 from boxwright.cli.reporting import anonymizer_for
-from boxwright.cli.ssh_trouble import trouble
-from boxwright.cli.targets import targets
+from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
+from boxwright.cli.targets import every_host, targets
 from boxwright.doctor.anonymous import Anonymizer
 from boxwright.doctor.glance import glance
 from boxwright.doctor.host import examine
-from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.facts.runs import PastRun, past_runs
 from boxwright.page import page as pages
 from boxwright.spec.inventory import Inventory
@@ -32,30 +32,46 @@ MARK, LOOKED_AT = f'content="{pages.GENERATOR}"', 1000
 
 
 def page(
-    hosts: Sequence[str], inventories: Sequence[str], *, output: str = "", as_json: bool = False
+    hosts: Sequence[str],
+    inventories: Sequence[str],
+    *,
+    every: bool = False,
+    output: str = "",
+    as_json: bool = False,
 ) -> None:
-    """Write the page of one box. A file that is there is replaced when it is a page of ours."""
-    inventory, names, paths = targets(hosts, inventories)
-    if len(names) != 1:
-        raise UserError(
-            f"a page is of one box, and {len(names)} were named",
-            status=EXIT_BAD_INPUT,
-            ways_out=("--host one of: " + ", ".join(names),),
-        )
-    [name] = names
-    path = named(output or f"{name}.html")
-    _refuse(path)
+    """Write the page of each box. A file that is there is replaced when it is a page of ours.
+
+    output: the file; of several boxes the directory. Exit status 1 where a box cannot be looked at.
+    """
+    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    alone = len(names) == 1 and not every
+    files = {name: named(output) / f"{name}.html" for name in names}
+    if alone and output:
+        files = {names[0]: named(output)}
+    if not alone:
+        output_directory("--output", named(output))
+    for path in files.values():
+        if alone or path.parent.is_dir():
+            _refuse(path)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     played = play("page.yml", names, paths, quiet=True)
-    host = played.hosts.get(name, HostReport(name))
-    if not host.results.get("box_status"):
-        raise trouble(name, host.failure, variables=inventory.variables(name))
-    seen = seen_of(name, host, inventory)
-    write(path, pages.page(seen))
+    _, missed = answers(played.hosts, names, "box_status", inventory)
+    told: dict[str, dict[str, Any]] = {}
+    for name in names:
+        if name in missed:
+            told[name] = {"file": None, "verdict": None, "failure": in_one_line(missed[name])}
+            continue
+        seen = seen_of(name, played.hosts[name], inventory)
+        write(files[name], pages.page(seen))
+        told[name] = {"file": str(files[name]), "verdict": seen.report.verdict, "failure": None}
+        if not as_json:
+            say(f"written: {shown_path(files[name])}")
     if as_json:
-        show_json({"host": name, "file": str(path), "verdict": seen.report.verdict})
+        show_json(told)
     else:
-        say(f"written: {shown_path(path)}")
+        tell_missed(missed, alone=len(names) == 1)
+    if missed:
+        raise SystemExit(EXIT_FAILED)
 
 
 def seen_of(name: str, host: HostReport, inventory: Inventory) -> pages.Seen:
@@ -138,6 +154,7 @@ def write(path: Path, text: str) -> None:
     """Write the page whole, or leave what was there. Raises UserError."""
     new = path.with_name(f".{path.name}.new")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(text, encoding="utf-8")
         new.replace(path)
     except OSError as error:

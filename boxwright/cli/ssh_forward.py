@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import tempfile
 import time
@@ -55,9 +56,20 @@ def forwarded(host: str, words: Sequence[str], address: str, port: int) -> Itera
                 ssh.wait()
 
 
+def _listens(path: Path) -> bool:
+    """Whether somebody takes connections there; ssh names its socket a moment before it listens on it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
 def _await(ssh: subprocess.Popen[bytes], path: Path, host: str, said: Path) -> None:
     until = time.monotonic() + PATIENCE_S
-    while not path.exists():
+    while not _listens(path):
         ended = ssh.poll() is not None
         if ended or time.monotonic() >= until:
             lines = said.read_text(errors="replace").split("\n")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from boxwright.cli.ansible_run import HostReport
+from boxwright.cli.console import say_aside, wrapped
 from boxwright.cli.ssh_route import Route, route, ssh_words
 from boxwright.errors import UserError
 from boxwright.spec.address import Address
+from boxwright.spec.inventory import Inventory
 from boxwright.texts import printable, unframed
 
 _RETRY = "then run the same command again"
@@ -198,7 +201,32 @@ def _jump_host(said: str, to: Route | None, own: set[str]) -> str | None:
     return to.jump if re.search("UNKNOWN port|kex_exchange_identification", said) else None
 
 
+def answers(
+    hosts: Mapping[str, HostReport], names: Sequence[str], module: str, inventory: Inventory
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, UserError]]:
+    """What a module found on each of the named hosts, and of the others why it did not."""
+    reports = {name: hosts.get(name, HostReport(name)) for name in names}
+    found = {name: one.results[module][0] for name, one in reports.items() if one.results.get(module)}
+    return found, {
+        name: trouble(name, one.failure, variables=inventory.variables(name))
+        for name, one in reports.items()
+        if name not in found
+    }
+
+
 def reason(name: str, failure: Mapping[str, Any] | None) -> str:
     """Why a box could not be looked at, in one line, for a verb that goes on with the others."""
-    error = trouble(name, failure)
+    return in_one_line(trouble(name, failure))
+
+
+def tell_missed(missed: Mapping[str, UserError], *, alone: bool, what: str = "could not be read") -> None:
+    """Say of the boxes that did not answer why, after the others. Raises the error of one that was alone."""
+    for name, error in missed.items():
+        if alone:
+            raise error
+        say_aside(wrapped(f"{name}: {what}: {in_one_line(error)}", hang=2))
+
+
+def in_one_line(error: UserError) -> str:
+    """What went wrong and why, without the ways out."""
     return f"{error.what}: {error.why}" if error.why else error.what

@@ -3,16 +3,18 @@
 Arguments of ours come first: `ends` (it says why and ends), `hangs`, or the port that it leads to.
 """
 
+import contextlib
 import socket
 import sys
 import threading
+import time
 
 
 def carry(source, target):
-    try:
+    with contextlib.suppress(OSError):
         while data := source.recv(4096):
             target.sendall(data)
-    finally:
+    with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_RDWR)
 
 
@@ -33,6 +35,8 @@ if not mode:
     port = next(int(word.partition("=")[2]) for word in words if word.startswith("PORT="))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
+    # As ssh does, with a moment between the two.
+    time.sleep(0.2)
     listener.listen()
     threading.Thread(target=serve, args=(listener, port), daemon=True).start()
 assert words[-1] == "cat", words

@@ -319,7 +319,7 @@ def verb(monkeypatch, tmp_path, words, capsys):
 def test_asked_once_from_a_pipe(verb):
     said, seen = verb("box1", stdin="capital of France?\n")
     assert said.out == "It is Paris.\n"
-    assert seen == [{"key_path": "/etc/boxwright/engines/qwen/api-key"}]
+    assert seen == [{"key_paths": {"box1": "/etc/boxwright/engines/qwen/api-key"}}]
     assert KEY not in said.out + said.err
 
 

@@ -46,7 +46,7 @@ def verb(monkeypatch, tmp_path, capsys):
     inventory.mkdir()
     (inventory / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}}}\n")
 
-    def call(*hosts, kept=KEPT, gates=(), off=False, **options):
+    def call(*hosts, kept=KEPT, gates=(), off=(), **options):
         played = []
 
         def play(playbook, names, *_, **__):
@@ -56,14 +56,18 @@ def verb(monkeypatch, tmp_path, capsys):
                 "host_facts": [{"raw": {"releases": kept}}],
                 "plan": [{"ansible_facts": {"box_plan": plan}}],
             }
-            failure = {"kind": "unreachable", "message": "No route to host", "role": None} if off else None
-            host = HostReport(names[0], results={} if off else results, failure=failure)
-            return RunReport(0, 1.0, {names[0]: host})
+            failure = {"kind": "unreachable", "message": "No route to host", "role": None}
+            seen = {
+                name: HostReport(name, failure=failure) if name in off else HostReport(name, results=results)
+                for name in names
+            }
+            return RunReport(0, 1.0, seen)
 
         monkeypatch.setattr(exporting, "play", play)
         exporting.export(list(hosts or ["box1"]), [str(inventory)], **options)
         return capsys.readouterr(), played
 
+    call.said = capsys.readouterr
     return call
 
 
@@ -93,9 +97,9 @@ def test_files_are_written_and_none_is_replaced(verb, tmp_path):
 
 def test_json_has_the_texts(verb):
     said, _ = verb(format_="k8s", as_json=True)
-    found = json.loads(said.out)
+    found = json.loads(said.out)["box1"]
     assert set(found["files"]) == {"boxwright-qwen.yaml", "boxwright-small.yaml", "values.yaml"}
-    assert (found["host"], found["written"]) == ("box1", [])
+    assert (found["written"], found["failure"]) == ([], None)
 
 
 def test_several_files_are_told_apart(verb):
@@ -107,7 +111,7 @@ def test_several_files_are_told_apart(verb):
 def test_what_is_planned(verb):
     said, played = verb(format_="compose", planned=True, as_json=True)
     assert played == ["plan.yml"]
-    files = json.loads(said.out)["files"]
+    files = json.loads(said.out)["box1"]["files"]
     service = yaml.safe_load(files["compose.yaml"])["services"]["qwen"]
     assert service["image"] == "vllm/vllm-openai:v0.29.0"
     assert "as planned, not yet made there" in files["compose.yaml"]
@@ -127,13 +131,30 @@ def test_what_cannot_be_written_says_why(verb):
             1,
             {"format_": "k8s", "planned": True, "gates": [{"id": "does-not-fit"}]},
         ),
-        ("box1", 1, {"format_": "compose", "off": True}),
+        ("box1", 1, {"format_": "compose", "off": ("box1",)}),
     ):
         with pytest.raises(UserError, match=match) as raised:
             verb(**options)
         assert raised.value.status == status, match
-    with pytest.raises(UserError, match="2 were named"):
+    with pytest.raises(UserError, match="several boxes are told apart"):
         verb("box1", "box2", format_="compose")
+
+
+def test_a_box_that_is_off_holds_up_no_other(verb, tmp_path):
+    place = tmp_path / "out"
+    with pytest.raises(SystemExit) as ended:
+        verb("box1", "box2", format_="compose", off=("box1",), output=str(place))
+    assert ended.value.code == 1
+    said = verb.said()
+    assert "box1: nothing was written: the box does not answer" in " ".join(said.err.split())
+    assert said.out.count("written: ") == len(list((place / "box2").iterdir())) >= 1
+    assert not (place / "box1").exists()
+    with pytest.raises(SystemExit):
+        verb("box1", "box2", format_="compose", off=("box1",), as_json=True)
+    found = json.loads(verb.said().out)
+    assert "does not answer" in found["box1"]["failure"]
+    assert (found["box1"]["files"], found["box2"]["failure"]) == (None, None)
+    assert "compose.yaml" in found["box2"]["files"]
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,14 @@ OLD = {**BASE, "directory": "/var/lib/boxwright/models/acme--old/" + "2" * 40, "
 FLAWED = {**BASE, "state": "flawed", "flaws": [{"path": "model-00002.safetensors", "how": "truncated"}]}
 
 
+OFF = {"kind": "unreachable", "message": "ssh: connect to host box2 port 22: No route to host", "role": None}
+
+
 class Box:
     """Answers as the playbook would; removes what it is told to."""
 
     def __init__(self, *revisions):
-        self.revisions, self.calls = list(revisions), []
+        self.revisions, self.calls, self.off = list(revisions), [], ()
 
     def __call__(self, playbook, names, paths, *, quiet, variables):
         assert playbook == "models.yml"
@@ -41,15 +44,19 @@ class Box:
         freed = [one["directory"] for one in self.revisions if one["directory"] in gone]
         self.revisions = [one for one in self.revisions if one["directory"] not in freed]
         result = {"revisions": self.revisions, "freed": freed, "kept": [], "room": 10**12}
-        return RunReport(
-            0, 1.0, {name: HostReport(name, results={"model_listing": [result]}) for name in names}
-        )
+        seen = {
+            name: HostReport(name, failure=OFF)
+            if name in self.off
+            else HostReport(name, results={"model_listing": [result]})
+            for name in names
+        }
+        return RunReport(0, 1.0, seen)
 
 
 @pytest.fixture
 def box(monkeypatch, tmp_path):
     """A box of an inventory of its own: box(*revisions) -> the words that name it."""
-    (tmp_path / "hosts.yml").write_text("all:\n  hosts:\n    box1: {ansible_host: 192.0.2.7}\n")
+    (tmp_path / "hosts.yml").write_text("all:\n  hosts:\n    box1: {ansible_host: 192.0.2.7}\n    box2: {}\n")
 
     def build(*revisions):
         made = Box(*revisions)
@@ -115,3 +122,23 @@ def test_prune_without_a_terminal_wants_a_yes(box, monkeypatch):
         models.show(*words, prune=True)
     assert caught.value.status == 2
     assert made.calls == []
+
+
+def test_a_box_that_is_off_holds_up_no_other(box, capsys):
+    made, (_, inventory) = box(BASE, OLD)
+    made.off = ("box2",)
+    with pytest.raises(SystemExit) as ended:
+        models.show(["box2", "box1"], inventory, prune=True, yes=True)
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert f"freed {OLD['directory']}" in said.out
+    assert "box2: could not be read: the box does not answer" in " ".join(said.err.split())
+    assert made.calls[1]["models_prune"] == {"box1": [OLD["directory"]]}
+    with pytest.raises(SystemExit):
+        models.show(["box2", "box1"], inventory, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert "does not answer" in found["box2"]["failure"]
+    assert (found["box1"]["failure"], len(found["box1"]["revisions"])) == (None, 1)
+    with pytest.raises(UserError, match="does not answer") as alone:
+        models.show(["box2"], inventory)
+    assert alone.value.ways_out

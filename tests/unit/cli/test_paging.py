@@ -32,6 +32,9 @@ HOST = {
 }
 
 
+OFF = {"kind": "unreachable", "message": "ssh: connect to host box1 port 22: No route to host", "role": None}
+
+
 def results():
     raw = {
         "deployments": [],
@@ -58,13 +61,18 @@ def verb(monkeypatch, tmp_path, capsys):
     """Run the verb on a box of which this was seen."""
     (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"box1": HOST, "box2": {}}}}))
 
-    def call(*hosts, seen=None, failure=None, **options):
-        name = hosts[0] if hosts else "box1"
-        host = HostReport(name, results=results() if seen is None else seen, failure=failure)
-        monkeypatch.setattr(paging, "play", lambda *_, **__: RunReport(0, 1.0, {name: host}))
+    def call(*hosts, seen=None, failure=None, off=(), **options):
+        made = {
+            name: HostReport(name, results=results() if seen is None else seen, failure=failure)
+            if name not in off
+            else HostReport(name, failure=OFF)
+            for name in hosts or ["box1"]
+        }
+        monkeypatch.setattr(paging, "play", lambda *_, **__: RunReport(0, 1.0, made))
         paging.page(list(hosts or ["box1"]), [str(tmp_path / "hosts.yml")], **options)
         return capsys.readouterr().out
 
+    call.said = capsys.readouterr
     return call
 
 
@@ -80,7 +88,7 @@ def test_no_secret_address_or_user_is_on_it(verb, tmp_path):
 
 def test_a_page_is_replaced_and_nothing_else(verb, tmp_path):
     path = tmp_path / "box.html"
-    assert json.loads(verb(output=str(path), as_json=True))["file"] == str(path)
+    assert json.loads(verb(output=str(path), as_json=True))["box1"]["file"] == str(path)
     verb(output=str(path))
     other = tmp_path / "thesis.html"
     other.write_text("<html>mine</html>")
@@ -97,18 +105,31 @@ def test_a_box_of_which_little_is_known_has_a_page(verb, tmp_path):
 
 
 def test_what_cannot_be_done_says_why(verb, tmp_path):
-    off = {
-        "kind": "unreachable",
-        "message": "ssh: connect to host box1 port 22: No route to host",
-        "role": None,
-    }
     for match, status, hosts, options in (
-        ("2 were named", 2, ["box1", "box2"], {}),
         ("is a directory", 2, [], {"output": str(tmp_path)}),
         ("there is no directory", 2, [], {"output": str(tmp_path / "none" / "x.html")}),
-        ("reach|answer|SSH", 1, [], {"output": str(tmp_path / "x.html"), "seen": {}, "failure": off}),
+        ("reach|answer|SSH", 1, [], {"output": str(tmp_path / "x.html"), "seen": {}, "failure": OFF}),
     ):
         with pytest.raises(UserError, match=match) as raised:
             verb(*hosts, **options)
         assert raised.value.status == status
     assert not (tmp_path / "x.html").exists()
+
+
+def test_a_box_that_is_off_holds_up_no_other(verb, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        verb("box1", "box2", off=("box1",), output=str(tmp_path / "pages"))
+    assert ended.value.code == 1
+    said = verb.said()
+    assert "box1: could not be read: the box does not answer" in " ".join(said.err.split())
+    assert said.out == f"written: {tmp_path / 'pages' / 'box2.html'}\n"
+    assert [one.name for one in (tmp_path / "pages").iterdir()] == ["box2.html"]
+    with pytest.raises(SystemExit):
+        verb("box1", "box2", off=("box1",), output=str(tmp_path / "pages"), as_json=True)
+    found = json.loads(verb.said().out)
+    assert found["box1"]["file"] is None
+    assert "does not answer" in found["box1"]["failure"]
+    assert found["box2"]["failure"] is None
+    (tmp_path / "pages" / "box1.html").write_text("mine")
+    with pytest.raises(UserError, match="no page of a box"):
+        verb("box1", "box2", output=str(tmp_path / "pages"))

@@ -1,0 +1,103 @@
+"""`invoke key`: of one box as it is, of several each with its name, and changed on each."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from boxwright.cli import keys
+from boxwright.cli.ansible_run import HostReport, RunReport
+from boxwright.errors import UserError
+
+OFF = {"kind": "unreachable", "message": "ssh: connect to host box2 port 22: No route to host", "role": None}
+DEPLOYMENT = "box_deployments: [{name: qwen, model: qwen3-8b-awq, image: 'vllm/vllm-openai:v0.29.0'}]\n"
+
+
+@pytest.fixture
+def verb(monkeypatch, tmp_path, capsys):
+    """Run keys.show or keys.rotate on three boxes, of which box3 declares nothing."""
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}, box3: {}}}\n")
+    for name in ("box1", "box2"):
+        (tmp_path / "host_vars" / f"{name}.yml").write_text(DEPLOYMENT)
+
+    def call(function, *hosts, off=(), **options):
+        call.asked = []
+
+        def play(playbook, names, *_, variables, **__):
+            call.asked.append((playbook, list(names), variables))
+            seen = {}
+            for name in names:
+                content = base64.b64encode(f"key-of-{name}\n".encode()).decode()
+                results = {"slurp": [{"content": content}]}
+                seen[name] = (
+                    HostReport(name, failure=OFF) if name in off else HostReport(name, results=results)
+                )
+            return RunReport(0, 1.0, seen)
+
+        monkeypatch.setattr(keys, "play", play)
+        function(list(hosts), [str(tmp_path)], **options)
+        return capsys.readouterr().out
+
+    call.place, call.said = tmp_path, capsys.readouterr
+    return call
+
+
+def test_of_one_box_alone_for_a_pipe(verb):
+    assert verb(keys.show, "box1") == "key-of-box1\n"
+    assert verb(keys.show, "box1", header=True) == "Authorization: Bearer key-of-box1\n"
+    assert json.loads(verb(keys.show, "box1", as_json=True)) == {
+        "box1": {"key": "key-of-box1", "failure": None}
+    }
+
+
+def test_of_every_box_that_serves_in_one_trip(verb):
+    assert verb(keys.show, every=True) == "box1  key-of-box1\nbox2  key-of-box2\n"
+    [(playbook, names, variables)] = verb.asked
+    assert (playbook, names) == ("key.yml", ["box1", "box2"])
+    assert variables["key_paths"]["box2"] == "/etc/boxwright/engines/qwen/api-key"
+
+
+def test_a_box_that_is_off_holds_up_no_other(verb):
+    with pytest.raises(SystemExit) as ended:
+        verb(keys.show, every=True, off=("box1",))
+    assert ended.value.code == 1
+    said = verb.said()
+    assert said.out == "box2  key-of-box2\n"
+    assert "box1: could not be read: the box does not answer" in " ".join(said.err.split())
+    with pytest.raises(SystemExit):
+        verb(keys.show, every=True, off=("box1",), as_json=True)
+    found = json.loads(verb.said().out)
+    assert (found["box1"]["key"], found["box2"]) == (None, {"key": "key-of-box2", "failure": None})
+    with pytest.raises(UserError, match="does not answer"):
+        verb(keys.show, "box1", off=("box1",))
+
+
+def test_each_key_is_changed_though_one_box_is_off(verb):
+    with pytest.raises(SystemExit) as ended:
+        verb(keys.rotate, every=True, off=("box1",))
+    assert ended.value.code == 1
+    assert [(playbook, names) for playbook, names, _ in verb.asked] == [
+        ("rotate_key.yml", ["box1"]),
+        ("rotate_key.yml", ["box2"]),
+    ]
+    assert "box1: its key could not be changed: the box does not answer" in " ".join(verb.said().err.split())
+
+
+def test_a_declared_key_stops_it_before_any_is_changed(verb):
+    declared = DEPLOYMENT.replace("}]", ", api_key: s3cret-planted-0123456789}]")
+    Path(verb.place / "host_vars" / "box2.yml").write_text(declared)
+    with pytest.raises(UserError, match="declared in the inventory"):
+        verb(keys.rotate, every=True)
+    assert verb.asked == []
+
+
+def test_no_box_that_serves_has_no_key(verb):
+    for name in ("box1", "box2"):
+        (verb.place / "host_vars" / f"{name}.yml").unlink()
+    with pytest.raises(UserError, match="no host declares a deployment") as raised:
+        verb(keys.show, every=True)
+    assert raised.value.status == 2
+    with pytest.raises(UserError, match="nothing is deployed there"):
+        verb(keys.show, "box3")
