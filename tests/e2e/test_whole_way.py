@@ -18,32 +18,6 @@ pytestmark = pytest.mark.lab
 PROMPT = "Name the capital city of France."
 
 
-@pytest.fixture(scope="module")
-def first(verb):
-    """The first run on a lab that was not there."""
-    assert verb("lab.down").status == 0
-    ran = verb("provision", "--host", "lab1")
-    assert ran.status == 0, ran.output
-    return ran
-
-
-@pytest.fixture(scope="module")
-def box(first, simulated):
-    return simulated("lab1")
-
-
-@pytest.fixture(scope="module")
-def address(first):
-    return re.search(r"endpoint +(http://\S+)/v1 ", first.output)[1]
-
-
-@pytest.fixture(scope="module")
-def key(first, verb):
-    ran = verb("key", "--host", "lab1")
-    assert ran.status == 0, ran.output
-    return ran.stdout.strip()
-
-
 def ask(url, key=None, body=None):
     """One HTTP request; status and text."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
