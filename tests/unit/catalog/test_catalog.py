@@ -121,7 +121,8 @@ class TestImages:
         ("reference", "user"),
         [
             ("vllm/vllm-openai:v0.21.0", None),
-            ("vllm/vllm-openai:v0.29.0-cu129", None),
+            ("vllm/vllm-openai:v0.29.0-cu129", "2000:0"),
+            ("r.example:5000/vllm/vllm-openai:v0.32.0", "2000:0"),
             ("vllm/vllm-openai:nightly", None),
             ("lmsysorg/sglang:v0.5.23", None),
         ],
