@@ -53,6 +53,13 @@ def replaces(host: Host) -> bool:
     return any(change.subject in ("driver", "kernel modules") for change in changes(host))
 
 
+def coming(host: Host) -> str | None:
+    """The driver that a run would bring onto the host, None where what is there stays."""
+    if not host.box.driver.manage:
+        return None
+    return next((change.to for change in _version(host) if change.subject == "driver"), None)
+
+
 def _version(host: Host) -> Iterator[Change]:
     declared, driver = host.box.driver, host.facts.driver
     wanted = (declared.version or declared.branch).split("-")[0]

@@ -11,6 +11,7 @@ from typing import Any
 from boxwright.facts.model import Docker
 from boxwright.facts.parsers import nvidia_smi
 from boxwright.planner.case import Host
+from boxwright.planner.changes import driver as driver_changes
 from boxwright.planner.changes import packages
 from boxwright.planner.changes.change import Change
 
@@ -243,6 +244,11 @@ def _cards(host: Host) -> Iterator[Change]:
         yield Change(ROLE, "cards known to containers", ", ".join(sorted(known - {"all"})) or None,
                      ", ".join(str(card.index) for card in host.facts.cards))  # fmt: skip
         return
-    described, installed = kept.cdi_driver, driver.installed_version
+    # The driver that this run brings, for its role comes before this one.
+    described, coming = kept.cdi_driver, driver_changes.coming(host)
+    if coming:
+        yield Change(ROLE, "driver known to containers", described, coming)
+        return
+    installed = driver.installed_version
     if described and installed and not nvidia_smi.same_version(described, installed):
         yield Change(ROLE, "driver known to containers", described, installed)

@@ -95,7 +95,8 @@ HOSTS = {
     "older branch": (
         {"driver/installed_version": "570.195.03", "driver/loaded_version": "570.195.03",
          "kept/cdi_driver": "570.195.03"},
-        ["driver 570.195.03 -> branch 580, reboot"]),
+        ["driver 570.195.03 -> branch 580, reboot",
+         "driver known to containers 570.195.03 -> branch 580"]),
     "mismatch": (
         {"driver/loaded_version": "580.82.07", "driver/state": "mismatch"},
         ["loaded driver 580.82.07 -> 580.105.08, reboot"]),
@@ -213,11 +214,13 @@ DECLARATIONS = {
     "newer branch": (
         {"nvidia_driver_branch": "590"},
         ["version that apt prefers for the driver 580.* -> 590.*",
-         "driver 580.105.08 -> branch 590, reboot"]),
+         "driver 580.105.08 -> branch 590, reboot",
+         "driver known to containers 580.105.08 -> branch 590"]),
     "exact version": (
         {"nvidia_driver_version": "580.82.07"},
         ["version that apt prefers for the driver 580.* -> 580.82.07",
-         "driver 580.105.08 -> version 580.82.07, reboot"]),
+         "driver 580.105.08 -> version 580.82.07, reboot",
+         "driver known to containers 580.105.08 -> version 580.82.07"]),
     "driver not ours to manage": ({"nvidia_driver_manage": False}, []),
     "the distribution's driver, and the vendor's toolkit": ({"nvidia_driver_source": "distribution"}, []),
     "nothing of the vendor": (
@@ -357,6 +360,13 @@ def one(kind, subject, was="as it was left", now="edited"):
 
 def test_a_host_as_every_role_left_it_is_visited_by_none(facts):
     assert visited(facts) == ({}, [])
+
+
+def test_another_driver_takes_the_description_for_containers_along_in_the_same_run(facts):
+    """Otherwise containers would be given the libraries of the driver that went."""
+    facts["kept"]["receipts"] = {role: {"differs": [], "drift": []} for role in ROLES}
+    seen = planned({**SPEC, "nvidia_driver_branch": "590"}, facts).to_json()["visits"]
+    assert {"nvidia_driver", "container_runtime"} <= set(seen)
 
 
 def test_a_full_visit_is_one_of_every_role(facts):
