@@ -14,11 +14,11 @@ from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_route import ssh_words
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import explain, tell_ways_out
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
-from boxwright.errors import EXIT_FAILED, EXIT_REFUSED, UserError
+from boxwright.errors import EXIT_FAILED, EXIT_REFUSED
 from boxwright.spec.inventory import Inventory
 
 #: Advice that speaks of what a role of the same run mends: the role.
@@ -54,7 +54,7 @@ def provision(
         )
     summaries = {name: summary(name, report, inventory, inventories, check=check) for name in names}
     for name in names:
-        _explain_no_way(name, summaries[name]["failure"], inventory)
+        explain(name, summaries[name]["failure"], inventory)
     if as_json:
         show_json({"seconds": round(time.monotonic() - started, 1), "hosts": summaries})
     else:
@@ -159,21 +159,10 @@ def counted(changes: int) -> str:
     return f"{changes} change{'' if changes == 1 else 's'}"
 
 
-def _explain_no_way(name: str, failure: dict[str, Any] | None, inventory: Inventory) -> None:
-    """Give a failure of the way to the box, sudo's among it, its cause and its ways out."""
-    if failure is None:
-        return
-    error = trouble(name, failure, variables=inventory.variables(name))
-    if error.ways_out:
-        failure.update(what=error.what, ways_out=list(error.ways_out))
-
-
 def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -> None:
     if found["failure"]:
         # The run said it where it happened.
-        if ways := found["failure"].get("ways_out"):
-            say()
-            say(str(UserError(found["failure"]["what"], where=name, ways_out=tuple(ways))))
+        tell_ways_out(name, found["failure"])
         return
     say()
     if check:

@@ -9,6 +9,7 @@ from boxwright.cli.ansible_run import HostReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with
 from boxwright.cli.recording import recorded
+from boxwright.cli.ssh_trouble import explain, tell_ways_out
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.errors import EXIT_FAILED
@@ -30,6 +31,8 @@ def rollback(
     with turn(addresses(names, inventory.variables), say_aside):
         report = play("rollback.yml", names, paths, quiet=as_json, variables=variables)
     found = {name: outcome(report.hosts.get(name)) for name in names}
+    for name in names:
+        explain(name, found[name]["failure"], inventory)
     if as_json:
         show_json({"hosts": found})
     else:
@@ -42,21 +45,24 @@ def rollback(
 def outcome(host: HostReport | None) -> dict[str, Any]:
     """What became of one host, by stable keys. serving: what was seen of the release that serves now."""
     if host is None:
-        return {"changed": False, "serving": None, "releases": [], "image": None, "failure": "not visited"}
+        missed = {"kind": "failed", "message": "the host was not visited"}
+        return {"changed": False, "serving": None, "releases": [], "image": None, "failure": missed}
     result = next(iter(host.results.get("engine_rollback", ())), {})
     return {
         "changed": bool(result.get("changed")),
         "serving": next(iter(result.get("results") or ()), None),
         "releases": list(result.get("releases") or ()),
         "image": result.get("image"),
-        "failure": host.failure,
+        "failure": dict(host.failure) if host.failure else None,
     }
 
 
 def _tell(name: str, found: Mapping[str, Any]) -> None:
     serving = found["serving"]
+    if found["failure"]:
+        tell_ways_out(name, found["failure"])
     if found["failure"] or not serving:
-        return  # the run said it where it happened
+        return
     say()
     say(f"{name}: {serving['name']} serves release {serving['release']} ({found['image']})")
     if not found["changed"]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boxwright.cli.ansible_run import HostReport
-from boxwright.cli.console import say_aside, wrapped
+from boxwright.cli.console import say, say_aside, wrapped
 from boxwright.cli.ssh_route import Route, route, ssh_words
 from boxwright.errors import UserError
 from boxwright.spec.address import Address
@@ -217,6 +217,22 @@ def answers(
 def reason(name: str, failure: Mapping[str, Any] | None) -> str:
     """Why a box could not be looked at, in one line, for a verb that goes on with the others."""
     return in_one_line(trouble(name, failure))
+
+
+def explain(name: str, failure: dict[str, Any] | None, inventory: Inventory) -> None:
+    """Give a failure of the way to the box, sudo's among it, its cause and its ways out."""
+    if failure is None:
+        return
+    error = trouble(name, failure, variables=inventory.variables(name))
+    if error.ways_out:
+        failure.update(what=error.what, ways_out=list(error.ways_out))
+
+
+def tell_ways_out(name: str, failure: Mapping[str, Any]) -> None:
+    """Say the cause and the ways out of an explained failure, which itself was told where it happened."""
+    if ways := failure.get("ways_out"):
+        say()
+        say(str(UserError(failure["what"], where=name, ways_out=tuple(ways))))
 
 
 def tell_missed(missed: Mapping[str, UserError], *, alone: bool, what: str = "could not be read") -> None:

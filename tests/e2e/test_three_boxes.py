@@ -7,6 +7,7 @@ are not. Each verb tells of the box that serves as if it were alone, and of the 
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -33,7 +34,7 @@ def boxes(first, simulated, tmp_path_factory, verb):
         "systemctl start boxwright-smollm2.service; true",
     )  # fmt: skip
     subprocess.run(["docker", "stop", simulated(HOSTS[OFF]).container], check=True, capture_output=True)
-    known = {name: load(["inventory/lab"]).variables(host) for name, host in HOSTS.items()}
+    known = {name: load([Path("inventory/lab")]).variables(host) for name, host in HOSTS.items()}
     place = tmp_path_factory.mktemp("three boxes")
     hosts = {name: {"ansible_host": host} for name, host in HOSTS.items()}
     (place / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
@@ -177,5 +178,5 @@ def test_chat_tune_and_rollback_are_of_one_box(boxes):
             assert ran.status in (1, 2, 3), (words, ran.output)
             assert "Traceback" not in ran.output
             assert name in ran.output
-            assert why is None or why in flowing(ran.output), ran.output
+            assert why is None or why in flowing(ran.output), (words, ran.output)
             assert time.monotonic() - began < 120

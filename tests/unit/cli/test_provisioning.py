@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport
-from boxwright.cli.provisioning import _endpoint, _explain_no_way, counted, curl, summary
+from boxwright.cli.provisioning import _endpoint, counted, curl, summary
+from boxwright.cli.ssh_trouble import explain
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
 
@@ -120,14 +121,14 @@ def test_an_endpoint_is_shown_as_it_is_reached(bind, url, loopback):
 
 def test_a_failure_of_the_way_to_the_box_gets_its_ways_out():
     failure = {"kind": "failed", "message": "Task failed: Missing sudo password"}
-    _explain_no_way("box1", failure, Declared(ansible_host="192.0.2.7"))
+    explain("box1", failure, Declared(ansible_host="192.0.2.7"))
     assert failure["what"] == "sudo asks for a password there"
     assert failure["ways_out"][0].startswith("--ask-become-pass")
 
 
 def test_another_failure_is_left_as_it_is():
     failure = {"kind": "failed", "message": "no room on /"}
-    _explain_no_way("box1", failure, Declared())
+    explain("box1", failure, Declared())
     assert failure == {"kind": "failed", "message": "no room on /"}
 
 

@@ -74,3 +74,12 @@ def test_a_failure_is_one(run, capsys):
     assert ended.value.code == 1
     found = json.loads(capsys.readouterr().out)["hosts"]["box1"]
     assert (found["serving"], found["failure"]["message"]) == (None, "NOTHING SERVES qwen NOW")
+
+
+def test_a_box_that_is_off_is_told_with_the_way_out(run, capsys):
+    off = {"kind": "unreachable", "message": "ssh: connect to host box1 port 22: No route to host"}
+    with pytest.raises(SystemExit):
+        run(HostReport("box1", failure=off))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "box1: the box does not answer" in said
+    assert "see that it is on and that this works: ssh box1 true" in said
