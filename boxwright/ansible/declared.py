@@ -8,7 +8,7 @@ from typing import Any
 
 from boxwright.catalog import Catalog
 from boxwright.errors import UserError
-from boxwright.planner import drafters
+from boxwright.planner import drafters, quantizer
 from boxwright.spec import lock
 from boxwright.spec.box import ROLE_PREFIXES, Box, Deployment
 from boxwright.spec.flat import varied
@@ -66,7 +66,7 @@ def lock_path(task_vars: Mapping[str, Any]) -> Path | None:
 
 def lock_name(deployment: Deployment, catalog: Catalog) -> str | None:
     """The deployment's model as the lock names it, `org/name` or `org/name@revision`; None: a directory."""
-    model = deployment.model
+    model = quantizer.model_of(deployment, catalog)
     entry = catalog.models.get(model.name) if model.name else None
     repo = model.repo or (entry.repo if entry else None)
     return f"{repo}@{model.revision}" if repo and model.revision else repo

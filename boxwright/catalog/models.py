@@ -51,7 +51,7 @@ class ModelEntry:
 
     since: engine -> first release that knows its architecture. tool_parsers: (first release, name), newest
     first. mtp: whether the checkpoint has its draft layer, None where unknown, with mtp_bytes. gate_*: what a
-    new release is asked, and what its answer must match.
+    new release is asked, and what its answer must match. of: the entry whose weights it was made of.
     """
 
     id: str
@@ -68,6 +68,7 @@ class ModelEntry:
     gate_prompt: str
     gate_expect: str | None
     unconfirmed: bool = False
+    of: str | None = None
 
     def tool_parser(self, release: str) -> str | None:
         """The parser of tool calls in a release of the engine, None where there is none."""
@@ -113,6 +114,7 @@ def _model(entry: Mapping[str, Any]) -> ModelEntry:
         gate_prompt=gate["prompt"],
         gate_expect=gate["expect"],
         unconfirmed=bool(entry.get("repo_unconfirmed")),
+        of=entry.get("of"),
     )
 
 

@@ -15,7 +15,7 @@ from boxwright.engines.request import Request
 from boxwright.engines.settings import Settings
 from boxwright.facts.model import HostFacts, Image, leading_number
 from boxwright.planner import cards as host_cards
-from boxwright.planner import drafters, memory, model_source, settings
+from boxwright.planner import drafters, memory, model_source, quantizer, settings
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.kv_pool import Pool
 from boxwright.planner.memory import Ledger
@@ -50,7 +50,8 @@ class Host:
 class Case:
     """A deployment.
 
-    place: in box_deployments. indices: of the cards it gets; cards: those of them that are there.
+    place: in box_deployments. declared: as it stands there; deployment: with what `quantize: {method: auto}`
+    means. indices: of the cards it gets; cards: those of them that are there.
 
     cuda: of the image, as it says itself or by its tag. quantized_bytes: weights after quantizing on the
     host. draft_model: a second model that drafts, None without one; drafter: its numbers. pool: None while
@@ -60,6 +61,7 @@ class Case:
 
     host: Host
     place: int
+    declared: Deployment
     deployment: Deployment
     model: ModelSource
     image: ImageInfo
@@ -120,6 +122,16 @@ class Case:
         )
 
     @property
+    def quantizing(self) -> quantizer.Needs | None:
+        """What making its checkpoint takes; None where none is made, or not enough is known."""
+        architecture, source, result = self.architecture, self.model.weight_bytes, self.weight_bytes
+        if self.deployment.quantize is None or self.is_made or not (architecture and source and result):
+            return None
+        host = self.host
+        cards = () if host.box.settings.get("model_quantize_device") == "cpu" else host.cards
+        return quantizer.needs(architecture, source, result, host.box.settings, cards, host.facts.cpus)
+
+    @property
     def peer_to_peer(self) -> bool:
         """Whether the cards may copy to each other: cards for data centres, not GeForce."""
         return peer_to_peer(self.cards)
@@ -135,7 +147,8 @@ def served_bytes(deployment: Deployment, model: ModelSource) -> int | None:
     wanted = deployment.quantize
     if wanted is None or model.quantization.method is not None or model.architecture is None:
         return model.weight_bytes
-    return model_source.estimated_bytes(model.architecture, wanted.bits, wanted.group_size)
+    body = model_source.estimated_bytes(model.architecture, wanted.bits, wanted.group_size)
+    return body + model.vision_bytes + model.mtp_bytes
 
 
 def host_of(
@@ -158,11 +171,13 @@ def cases(host: Host) -> tuple[Case, ...]:
     )
 
 
-def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ...]) -> Case:
+def _case(host: Host, place: int, declared: Deployment, indices: tuple[int, ...]) -> Case:
     catalog = host.catalog
+    deployment = quantizer.with_published(declared, catalog)
     model = model_source.resolve(
         host.box, deployment, host.facts, catalog, host.revisions.get(deployment.name)
     )
+    deployment = quantizer.with_method(deployment, model.architecture)
     image = catalog.images.identify(deployment.image)
     seen = next((one for one in host.facts.images if one.reference == deployment.image), None)
     cuda = _cuda(image, seen)
@@ -194,8 +209,8 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     elif model.architecture:
         attention = drafter.attention if drafter else None
         pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
-        declared = deployment.max_batched_tokens is not None
-        widened = chosen if declared else memory.enough_for_blocks(chosen, pool)
+        settled = deployment.max_batched_tokens is not None
+        widened = chosen if settled else memory.enough_for_blocks(chosen, pool)
         if widened != chosen:
             chosen = widened
             pool, unknown = memory.pool_layout(model.architecture, chosen, attention, cards, cuda)
@@ -211,6 +226,7 @@ def _case(host: Host, place: int, deployment: Deployment, indices: tuple[int, ..
     return Case(
         host,
         place,
+        declared,
         deployment,
         model,
         image,

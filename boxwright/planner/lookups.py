@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from boxwright.catalog import Catalog
-from boxwright.planner import drafters
+from boxwright.planner import drafters, quantizer
 from boxwright.spec.box import Deployment, ModelRef
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -14,7 +14,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 def reference(deployment: Deployment, catalog: Catalog) -> ModelRef:
     """The deployment's model by repository or directory; neither for a name that the catalog lacks."""
-    model = deployment.model
+    model = quantizer.model_of(deployment, catalog)
     entry = catalog.models.get(model.name) if model.name else None
     return ModelRef(name=model.name, repo=entry.repo) if entry else model
 

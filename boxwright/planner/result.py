@@ -12,6 +12,7 @@ from boxwright.planner.case import Case
 from boxwright.planner.changes import Change, runtime
 from boxwright.planner.finding import Finding
 from boxwright.planner.model_source import ModelSource, quantized_directory, store_directory
+from boxwright.planner.quantizer import Needs
 from boxwright.spec import flat
 from boxwright.spec.box import Box
 
@@ -97,7 +98,7 @@ def _declared(case: Case) -> dict[str, Any] | None:
     """The declaration, for who compares releases; none of one that is refused, which may hold a secret."""
     if any(problem.sure for problem in case.command.problems):
         return None
-    return flat.written(case.deployment)
+    return flat.written(case.declared)
 
 
 def _drafter(case: Case) -> dict[str, Any] | None:
@@ -160,6 +161,19 @@ def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:
         "group_size": wanted.group_size,
         "source": dict(weights),
         "directory": directory,
+        "needs": _needs(case.quantizing),
+    }
+
+
+def _needs(needs: Needs | None) -> dict[str, Any] | None:
+    """What quantizing takes: bytes, and seconds from and to; None of what is made, or where it is unknown."""
+    if needs is None:
+        return None
+    times = {"card": needs.card, "processor": needs.processor}
+    return {
+        "memory_bytes": needs.memory,
+        "disk_bytes": needs.disk,
+        "seconds": {name: [round(one) for one in time] if time else None for name, time in times.items()},
     }
 
 

@@ -68,7 +68,7 @@ class ModelRef:
 class Quantize:
     """Make an integer checkpoint on the host. bits: of a weight. group_size: weights that share a scale."""
 
-    method: str = "autoawq"
+    method: str = "auto"
     bits: int = 4
     group_size: int = 128
 

@@ -11,20 +11,28 @@ GROUP_SIZES = (128, 64, 32)
 #: Sides of a model's linear layers, in config.json; a group of weights lies along them.
 WIDTHS = ("hidden_size", "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size")
 BITS_OF_WORD = 32
+#: What the result depends on by choice, beside what every method has.
+RECIPE = {"zero_point": True, "version": "gemm"}
 #: A weight of a numbered layer (what AutoAWQ turns into integers), not of the embedding or the head.
 _LAYER = re.compile(r"(^|\.)(layers|h|blocks|block)\.(\d+)\.(.*)$")
 
 
 class Estimate(NamedTuple):
-    """Bytes: the result on disk, the loaded source, the largest layer of it."""
+    """Bytes: the result on disk, the loaded source, the largest layer of it, what calibration keeps."""
 
     result: int
     loaded: int
     layer: int
+    calibration: int = 0
 
 
-def objection(config: Dict[str, Any], group_size: int, architectures: List[str], tool: str) -> Optional[str]:
-    """Why a model (its config.json) cannot be quantized, with the way out; None when it can."""
+def objection(
+    config: Dict[str, Any], sides: Dict[str, int], group_size: int, architectures: List[str], tool: str
+) -> Optional[str]:
+    """Why a model (its config.json) cannot be quantized, with the way out; None when it can.
+
+    sides: of its linear layers, by their name in config.json.
+    """
     done = config.get("quantization_config")
     if done:
         method = done.get("quant_method", "another method") if isinstance(done, dict) else done
@@ -35,14 +43,19 @@ def objection(config: Dict[str, Any], group_size: int, architectures: List[str],
     if kind not in architectures:
         return (
             "%s does not know the architecture %s. Declare a checkpoint of the model that is published in "
-            "INT4 and "
-            "leave quantize out (or make one with llm-compressor, which knows newer architectures)"
-            % (tool, kind or "that config.json leaves unnamed")
+            "INT4 and leave quantize out%s"
+            % (
+                tool,
+                kind or "that config.json leaves unnamed",
+                ", or set method: auto (llm-compressor knows newer architectures)"
+                if tool.startswith("autoawq")
+                else "",
+            )
         )
-    odd = {name: width for name, width in widths(config).items() if width % group_size}
+    odd = {name: width for name, width in sides.items() if width % group_size}
     if not odd:
         return None
-    fitting = [size for size in GROUP_SIZES if not any(width % size for width in widths(config).values())]
+    fitting = [size for size in GROUP_SIZES if not any(width % size for width in sides.values())]
     return "its %s cannot be cut into groups of %d weights. %s" % (
         " and ".join("%s (%d)" % item for item in odd.items()),
         group_size,
@@ -62,6 +75,14 @@ def widths(config: Dict[str, Any]) -> Dict[str, int]:
     return found
 
 
+def numbers(tensor: Tensor) -> int:
+    """How many numbers a tensor has."""
+    count = 1
+    for side in tensor.shape:
+        count *= side
+    return count
+
+
 def quantizable(name: str, tensor: Tensor) -> bool:
     """Whether a tensor is a weight of a linear layer inside the numbered layers."""
     return name.endswith(".weight") and len(tensor.shape) == 2 and bool(_LAYER.search(name))
@@ -72,9 +93,7 @@ def estimate(tensors: Dict[str, Tensor], bits: int, group_size: int) -> Estimate
     result = loaded = 0
     layers: Dict[str, int] = {}
     for name, tensor in tensors.items():
-        count = 1
-        for side in tensor.shape:
-            count *= side
+        count = numbers(tensor)
         loaded += 2 * count
         layer = _LAYER.search(name)
         if layer:

@@ -10,29 +10,49 @@ import shutil
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ansible.module_utils import awq_checkpoint, checkpoint, command, store_manifest, store_room, worker
+from ansible.module_utils import (
+    awq_checkpoint,
+    checkpoint,
+    command,
+    compressed_checkpoint,
+    store_manifest,
+    store_room,
+    worker,
+)
 from ansible.module_utils.awq_checkpoint import Estimate
 from ansible.module_utils.checkpoint import Tensor
 from ansible.module_utils.progress import Progress
 
-#: Bytes that Python, torch and the calibration take beside the model.
+#: Bytes that Python and torch take beside the model and what its calibration keeps.
 TOOLS_BYTES = 2_000_000_000
+#: What each method makes: its objections, sizes, flaws.
+FORMS: Dict[str, Any] = {"autoawq": awq_checkpoint, "llmcompressor": compressed_checkpoint}
+#: States of a token, as wide as the model, that a layer's calibration keeps at a time.
+CALIBRATION_STATES = 6
 THERE, ABSENT = "there", "absent"
+#: The file of the program that is started.
+PROGRAM = "quantize.py"
 
 
 class QuantizeError(Exception):
     """A checkpoint that cannot be made; the text says which, why and what to do."""
 
 
+class Tool(NamedTuple):
+    """One method's quantizer: its requirement, and the values of model_type that it knows."""
+
+    requirement: str
+    architectures: List[str]
+
+
 class Settings(NamedTuple):
     """What is the same for all checkpoints of a host; as in the module quantized_model."""
 
     store: str
-    tool: str
-    architectures: List[str]
     calibration: str
     blocks: int
     block_tokens: int
+    worse_percent: int
     device: str
     reserve: int
     timeout_s: int
@@ -41,8 +61,13 @@ class Settings(NamedTuple):
 class Checkpoint:
     """One checkpoint to have, from the plan: method, bits, group_size, source (weights), directory."""
 
-    def __init__(self, settings: Settings, wanted: Dict[str, Any]) -> None:
+    def __init__(self, settings: Settings, tools: Dict[str, Tool], wanted: Dict[str, Any]) -> None:
         self.settings, self.method = settings, wanted["method"]
+        if self.method not in FORMS or self.method not in tools:
+            raise QuantizeError(
+                "%s is no way to quantize; there are %s" % (self.method, ", ".join(sorted(FORMS)))
+            )
+        self.form, self.tool = FORMS[self.method], tools[self.method]
         self.bits, self.group_size = int(wanted["bits"]), int(wanted["group_size"])
         self.weights = wanted["source"]
         self.source = os.path.normpath(self.weights["directory"])
@@ -66,9 +91,8 @@ class Checkpoint:
             "method": self.method,
             "bits": self.bits,
             "group_size": self.group_size,
-            "zero_point": True,
-            "version": "gemm",
-            "tool": self.settings.tool,
+            **self.form.RECIPE,
+            "tool": self.tool.requirement,
             "calibration_sha256": hashlib.sha256(self.settings.calibration.encode("utf-8")).hexdigest(),
             "blocks": self.settings.blocks,
             "block_tokens": self.settings.block_tokens,
@@ -100,7 +124,11 @@ class Checkpoint:
         try:
             config = checkpoint.config(self.source)
             refused = awq_checkpoint.objection(
-                config, self.group_size, self.settings.architectures, self.settings.tool
+                config,
+                self.form.widths(config),
+                self.group_size,
+                self.tool.architectures,
+                self.tool.requirement,
             )
             if refused:
                 raise QuantizeError("%s cannot be quantized: %s" % (self.name, refused))
@@ -110,7 +138,15 @@ class Checkpoint:
                 "%s cannot be quantized: %s. Bring its weights first (role model_weights)"
                 % (self.name, error)
             ) from error
-        return tensors, awq_checkpoint.estimate(tensors, self.bits, self.group_size)
+        estimate = self.form.estimate(tensors, self.bits, self.group_size)
+        return tensors, estimate._replace(calibration=self._calibration_bytes(config))
+
+    def _calibration_bytes(self, config: Dict[str, Any]) -> int:
+        """Bytes that a layer's calibration keeps: what goes in and out of its parts, for every token."""
+        sides = self.form.widths(config)
+        wide = max(sides.get(name, 0) for name in ("intermediate_size", "moe_intermediate_size"))
+        a_token: int = 2 * (CALIBRATION_STATES * sides.get("hidden_size", 0) + wide)
+        return a_token * self.settings.blocks * self.settings.block_tokens
 
     def check_resources(self, estimate: Estimate) -> None:
         """Raise QuantizeError when disk or memory do not suffice."""
@@ -118,7 +154,7 @@ class Checkpoint:
         short = store_room.shortage([need], self.settings.reserve)
         if short:
             raise QuantizeError(short)
-        needed, there = estimate.loaded + TOOLS_BYTES, available_memory()
+        needed, there = memory_needed(estimate), available_memory()
         if there is not None and needed > there:
             raise QuantizeError(
                 "quantizing %s needs about %s of memory, and the host has %s available with its swap. Stop "
@@ -130,23 +166,26 @@ class Checkpoint:
     # Making
 
     def quantize(
-        self, environment: str, script: str, estimate: Estimate, progress: Progress
+        self, environment: str, program: Dict[str, str], estimate: Estimate, progress: Progress
     ) -> Dict[str, Any]:
         """Run the quantizing program into `output`; what it told. Raises QuantizeError.
 
-        environment: directory of the tools' Python environment; script: text of quantize.py.
+        environment: directory of the tools' Python environment; program: text of each of its files.
         """
         shutil.rmtree(self.staging, ignore_errors=True)
         os.makedirs(self.staging, mode=0o755)
-        program = os.path.join(environment, "quantize.py")
-        command.ensure(program, script)
+        folder = os.path.join(environment, "quantize")
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        for name, text in program.items():
+            command.ensure(os.path.join(folder, os.path.basename(name)), text)
         order = os.path.join(self.staging, "job.json")
         command.write(order, json.dumps(self._job(estimate)))
         command.write(os.path.join(self.staging, "calibration.txt"), self.settings.calibration)
         told: Dict[str, Any] = {}
         stage, until = "", time.monotonic() + self.settings.timeout_s
         python = os.path.join(environment, "bin", "python")
-        with worker.Worker([python, "-I", program, order], self._environment()) as quantizer:
+        argv = [python, "-I", os.path.join(folder, PROGRAM), order]
+        with worker.Worker(argv, self._environment()) as quantizer:
             for event in quantizer.events():
                 if time.monotonic() > until:
                     raise QuantizeError(
@@ -180,11 +219,30 @@ class Checkpoint:
             result, config = checkpoint.tensors(self.output), checkpoint.config(self.output)
         except checkpoint.CheckpointError as error:
             raise QuantizeError("the INT4 checkpoint of %s is broken: %s" % (self.name, error)) from error
-        flaws = awq_checkpoint.flaws(source, result, config, self.bits, self.group_size)
+        flaws = self.form.flaws(source, result, config, self.bits, self.group_size)
         if flaws:
             raise QuantizeError(
                 "the INT4 checkpoint of %s is not right: %s" % (self.name, "; ".join(flaws[:5]))
             )
+
+    def check_perplexity(self, told: Dict[str, Any]) -> Optional[Dict[str, float]]:
+        """The perplexities of source and result, None where they were not measured.
+
+        Raises QuantizeError when the result predicts the held-out text worse than is allowed.
+        """
+        if "perplexity" not in told:
+            return None
+        was, became = float(told["perplexity_source"]), float(told["perplexity"])
+        # Written so that a result that is no number fails.
+        if not became <= was * (1 + self.settings.worse_percent / 100):
+            raise QuantizeError(
+                "the INT4 checkpoint of %s predicts a text that it was not calibrated with worse than its "
+                "source (perplexity %.4g, was %.4g), by more than the %d %% of "
+                "model_quantize_worse_percent; it is not kept. Either calibrate with more text like what the "
+                "model will read, or set a smaller group_size, or allow more"
+                % (self.name, became, was, self.settings.worse_percent)
+            )
+        return {"source": was, "result": became, "tokens": told["held_out_tokens"]}
 
     def publish(self, record: Dict[str, Any]) -> int:
         """Write the manifest and rename the whole into the store; its bytes. record: how it was made."""
@@ -209,6 +267,8 @@ class Checkpoint:
 
     def _job(self, estimate: Estimate) -> Dict[str, Any]:
         return {
+            "method": self.method,
+            "kept": self.form.RECIPE.get("kept", []),
             "source": self.source,
             "output": self.output,
             "view": os.path.join(self.staging, "view"),
@@ -239,8 +299,7 @@ class Checkpoint:
             return (
                 "quantizing %s ran out of memory: it needs about %s. Stop what else runs on the host, add "
                 "swap, or "
-                "declare a published INT4 checkpoint"
-                % (self.name, store_room.human(estimate.loaded + TOOLS_BYTES))
+                "declare a published INT4 checkpoint" % (self.name, store_room.human(memory_needed(estimate)))
             )
         if kind == "card-memory":
             return (
@@ -251,8 +310,7 @@ class Checkpoint:
         if kind == "no-card":
             return (
                 "%s cannot be quantized on a card: %s. Set model_quantize_device: auto, or see "
-                "model_quantize_torch: "
-                "the torch build must know the card" % (self.name, detail)
+                "model_quantize_torch: the torch build must know the card" % (self.name, detail)
             )
         if kind in ("unsupported", "calibration"):
             return "%s cannot be quantized: %s" % (self.name, detail)
@@ -266,6 +324,12 @@ class Checkpoint:
             detail,
             "; " + last if last not in str(detail) else "",
         )
+
+
+def memory_needed(estimate: Estimate) -> int:
+    """Bytes of main memory that quantizing takes."""
+    needed: int = estimate.loaded + estimate.calibration + TOOLS_BYTES
+    return needed
 
 
 def available_memory() -> Optional[int]:

@@ -10,14 +10,15 @@ from ansible.module_utils import store_room, way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.python_environment import EnvironmentFailed, Step, Wanted, ensure
-from ansible.module_utils.quantization import ABSENT, THERE, Checkpoint, QuantizeError, Settings
+from ansible.module_utils.quantization import ABSENT, THERE, Checkpoint, QuantizeError, Settings, Tool
 
 DOCUMENTATION = r"""
 module: quantized_model
-short_description: INT4 checkpoints made on the host with AutoAWQ
+short_description: INT4 checkpoints made on the host with AutoAWQ or llm-compressor
 description:
-  - Makes each checkpoint in a staging directory, with the tools in a Python environment of their own, checks
-    it (every tensor, the configuration that the engine reads) and renames it into the store with a manifest.
+  - Makes each checkpoint in a staging directory, with its method's tools in a Python environment of their
+    own, checks it (every tensor, the configuration that the engine reads, how well it predicts a text that it
+    was not calibrated with) and renames it into the store with a manifest.
   - A finished one whose manifest says the same source, method, sizes, calibration text and tool is left
     alone; one made otherwise is not replaced, as an engine may be serving it.
 options:
@@ -27,20 +28,24 @@ options:
     type: list
     elements: dict
     required: true
-  tool: {description: "Requirement of the quantizer (autoawq==0.2.9).", type: str, required: true}
-  architectures:
-    description: "Values of model_type that the quantizer knows."
-    type: list
-    elements: str
-    required: true
-  environment:
-    description: "The tools' environment: path, torch, packages, constraints, index URLs, size in bytes."
+  tools:
+    description:
+      - "By method: requirement (autoawq==0.2.9), architectures (values of model_type that it knows), path (of
+        its environment), packages, constraints."
     type: dict
     required: true
-  script: {description: "Text of the quantizing program.", type: str, required: true}
+  environment:
+    description: "What the environments have in common: torch, index URLs, size in bytes."
+    type: dict
+    required: true
+  program: {description: "The quantizing program: name of file -> text.", type: dict, required: true}
   calibration: {description: "Calibration text, paragraphs parted by empty lines.", type: str, required: true}
   blocks: {description: "Most blocks of calibration text.", type: int, default: 128}
   block_tokens: {description: "Tokens of a block.", type: int, default: 512}
+  worse_percent:
+    description: "How much higher a result's perplexity may be than its source's."
+    type: int
+    default: 25
   device: {description: "Where to work.", type: str, choices: [auto, cuda, cpu], default: auto}
   proxy: {description: "URL of a proxy, for the packages.", type: str}
   no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
@@ -61,10 +66,16 @@ class Call:
         self.module, self.params = module, module.params
         self.progress = Progress(self.params["progress_file"])
         self.settings = Settings(**{name: self.params[name] for name in Settings._fields})
+        self.tools = {
+            method: Tool(str(one["requirement"]), [str(kind) for kind in one["architectures"]])
+            for method, one in self.params["tools"].items()
+        }
 
     def run(self) -> Dict[str, Any]:
         """Have every checkpoint; the result. Raises QuantizeError, EnvironmentFailed, BusyError."""
-        wanted = {one["directory"]: Checkpoint(self.settings, one) for one in self.params["wanted"]}
+        wanted = {
+            one["directory"]: Checkpoint(self.settings, self.tools, one) for one in self.params["wanted"]
+        }
         results = [self.have(checkpoint) for checkpoint in wanted.values()]
         told = "; ".join(result["msg"] for result in results)
         return {
@@ -99,16 +110,18 @@ class Call:
         started = time.monotonic()
         tensors, estimate = checkpoint.look_at_source()
         checkpoint.check_resources(estimate)
-        environment = self.environment()
+        environment = self.environment(checkpoint.method)
         packages = ensure(environment, self.progress.update)
-        told = checkpoint.quantize(environment.path, self.params["script"], estimate, self.progress)
+        told = checkpoint.quantize(environment.path, self.params["program"], estimate, self.progress)
         checkpoint.check(tensors)
+        perplexity = checkpoint.check_perplexity(told)
         size = checkpoint.publish(
             {
                 "recipe": checkpoint.recipe(),
                 "packages": packages,
                 "device": told["device"],
                 "calibration": {"blocks": told["blocks"], "block_tokens": told["block_tokens"]},
+                **({"perplexity": perplexity} if perplexity else {}),
             }
         )
         seconds = round(time.monotonic() - started)
@@ -121,24 +134,32 @@ class Call:
             "seconds": seconds,
             "bytes": size,
             "peak_bytes": told["peak_bytes"],
-            "msg": "%s: INT4 checkpoint made in %d s, %s"
-            % (checkpoint.name, seconds, store_room.human(size)),
+            **({"perplexity": perplexity} if perplexity else {}),
+            "msg": "%s: INT4 checkpoint made in %d s, %s%s"
+            % (
+                checkpoint.name,
+                seconds,
+                store_room.human(size),
+                ", perplexity %.4g, was %.4g" % (perplexity["result"], perplexity["source"])
+                if perplexity
+                else "",
+            ),
         }
 
-    def environment(self) -> Wanted:
-        """The tools' environment: torch and its like first, then AutoAWQ without its own dependencies."""
-        wanted = self.params["environment"]
+    def environment(self, method: str) -> Wanted:
+        """A method's environment: torch and its like first, then the quantizer without its dependencies."""
+        common, tool = self.params["environment"], self.params["tools"][method]
         return Wanted(
-            wanted["path"],
+            tool["path"],
             [
-                Step([wanted["torch"], *wanted["packages"]], []),
-                Step([self.params["tool"]], ["--no-deps", "--no-build-isolation"]),
+                Step([common["torch"], *tool["packages"]], []),
+                Step([tool["requirement"]], ["--no-deps", "--no-build-isolation"]),
             ],
-            wanted["constraints"],
-            wanted["index_url"],
-            wanted["torch_index_url"],
+            tool["constraints"],
+            common["index_url"],
+            common["torch_index_url"],
             self.params["proxy"] or "",
-            int(wanted["size"]),
+            int(common["size"]),
         )
 
     def waiting(self, holder: str) -> None:
@@ -152,13 +173,13 @@ def main() -> None:
         argument_spec={
             "store": {"type": "path", "required": True},
             "wanted": {"type": "list", "elements": "dict", "required": True},
-            "tool": {"type": "str", "required": True},
-            "architectures": {"type": "list", "elements": "str", "required": True},
+            "tools": {"type": "dict", "required": True},
             "environment": {"type": "dict", "required": True},
-            "script": {"type": "str", "required": True},
+            "program": {"type": "dict", "required": True},
             "calibration": {"type": "str", "required": True},
             "blocks": {"type": "int", "default": 128},
             "block_tokens": {"type": "int", "default": 512},
+            "worse_percent": {"type": "int", "default": 25},
             "device": {"type": "str", "choices": ["auto", "cuda", "cpu"], "default": "auto"},
             "proxy": {"type": "str"},
             "no_proxy": {"type": "list", "elements": "str", "default": []},

@@ -23,6 +23,8 @@ from boxwright.lab.store.cache import digest, kept, sources
 ROLES = Path(__file__).parents[3] / "roles"
 WEIGHTS = ROLES / "model_weights" / "defaults" / "main.yml"
 QUANTIZE = ROLES / "model_quantize" / "defaults" / "main.yml"
+#: What the role installs for its second quantizer; it has a wheel, so it is a pin like the others.
+LLM_COMPRESSOR = ("llmcompressor", "llmcompressor_packages", "llmcompressor_constraints")
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,11 @@ def build(cache: Path, report: Report) -> Path:
 def _make(folder: Path, cache: Path, report: Report) -> None:
     weights = _defaults(WEIGHTS, "packages", "constraints")
     quantize = _defaults(QUANTIZE, "packages", "constraints", "autoawq")
+    other = _defaults(QUANTIZE, *LLM_COMPRESSOR)
     sets = [
         Pins(WEIGHTS, (*weights["packages"], *weights["constraints"]), ("3.13", "3.11")),
         Pins(QUANTIZE, (*quantize["packages"], *quantize["constraints"]), ("3.11",)),
+        Pins(QUANTIZE, tuple(pin for name in LLM_COMPRESSOR for pin in other[name]), ("3.11",)),
     ]
     place = folder / ".files"
     place.mkdir()

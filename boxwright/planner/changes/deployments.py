@@ -6,10 +6,12 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from boxwright.facts.model import Release
+from boxwright.planner import quantizer
 from boxwright.planner.case import Case, Host
 from boxwright.planner.changes import drift
 from boxwright.planner.changes.change import Change
 from boxwright.planner.model_source import quantized_directory
+from boxwright.planner.rules import words
 from boxwright.planner.rules.words import gb, listed
 from boxwright.planner.settings import drain_seconds
 
@@ -70,14 +72,21 @@ def _weights(case: Case) -> Iterator[Change]:
         to = f"{gb(size)} of {source.repo}" if size else str(source.repo)
         yield Change(WEIGHTS, "weights" if served else "draft model", None, to, name, note="fetched")
     if wanted and not case.is_made:
-        yield Change(QUANTIZE, "quantization", None, f"{wanted.bits} bits by {wanted.method}", name)
+        to = f"{wanted.bits} bits by {quantizer.titles().get(wanted.method, wanted.method)}"
+        yield Change(QUANTIZE, "quantization", None, to, name, note=_effort(case))
+
+
+def _effort(case: Case) -> str:
+    """What quantizing takes, in words."""
+    needs = case.quantizing
+    return f"takes {words.effort(needs)}" if needs else ""
 
 
 def _fetched_before(case: Case, served: bool) -> bool:
     """Whether an earlier deployment has the same weights, or draft model: they are fetched once."""
     own = case.deployment.model if served else case.deployment.speculative.model
     return own is not None and any(
-        own == (other.model if served else other.speculative.model)
+        own == (quantizer.model_of(other, case.host.catalog) if served else other.speculative.model)
         for other in case.host.box.deployments[: case.place]
     )
 

@@ -14,12 +14,8 @@ SOURCE = "https://github.com/sgl-project/sglang/issues/2801"
 #: Bytes of driver, toolkit and engine packages with what building modules takes, while they are not
 #: installed.
 SYSTEM_PACKAGES = 2_500_000_000
-#: Bytes of AutoAWQ's environment: torch and what it brings.
-QUANTIZER = 8_000_000_000
 #: A layer unpacks to about this many times its download.
 UNPACKED = 2.3
-#: Share of main memory that a 16-bit model may take while it is quantized, read into memory as a whole.
-QUANTIZE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,8 @@ def needs(host: Host, cases: Sequence[Case]) -> Iterator[Need]:
         if case.deployment.image not in seen:
             seen.add(case.deployment.image)
             yield from _image(case, docker)
-        if case.deployment.quantize and case.weight_bytes and not case.is_made:
-            yield Need(store, case.weight_bytes + QUANTIZER, f"quantizing {case.model.name}")
+        if wanted := case.quantizing:
+            yield Need(store, wanted.disk, f"quantizing {case.model.name}")
 
 
 def _image(case: Case, docker: str) -> Iterator[Need]:
@@ -115,17 +111,20 @@ def read_only(host: Host, cases: Sequence[Case]) -> Note | None:
 
 @host_gate("memory-too-small", source="https://github.com/casper-hansen/AutoAWQ/blob/main/awq/models/base.py")
 def memory_too_small(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
-    """Quantizing reads the whole 16-bit model into main memory; serving needs a few GiB beside the cards'."""
+    """Quantizing reads the whole 16-bit model into main memory, and keeps what its calibration computes."""
     total = host.facts.memory.total
     if not total:
         return
+    there = total + host.facts.memory.swap
     for case in cases:
-        size = case.model.weight_bytes
-        if case.deployment.quantize and size and size > QUANTIZE_SHARE * total:
+        wanted = case.quantizing
+        if wanted and wanted.memory > there:
             yield note(
-                f"quantizing {case.model.name} reads {gib(size)} into main memory; the host has {gib(total)}",
+                f"quantizing {case.model.name} takes about {gib(wanted.memory)} of main memory; the host has "
+                f"{gib(there)} with its swap",
                 "a ready checkpoint",
                 "quantize on a host with more memory",
+                "add swap, which is slow",
                 at="quantize",
                 place=case.place,
             )

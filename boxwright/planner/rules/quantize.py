@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from boxwright.catalog import reading
 from boxwright.catalog.architecture import Architecture
+from boxwright.planner import quantizer
 from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
+from boxwright.planner.rules.words import effort
 
 AUTOAWQ = "https://github.com/casper-hansen/AutoAWQ/blob/main/awq/models/auto.py"
-
-
-@cache
-def _readable() -> frozenset[str]:
-    return frozenset(reading.yaml_file("quantizers.yml")["autoawq"]["model_types"])
+LLM_COMPRESSOR = "https://github.com/vllm-project/llm-compressor/blob/main/src/llmcompressor/modifiers/transform/awq/mappings.py"
 
 
 def _ready_forms(case: Case) -> list[str]:
@@ -27,26 +22,101 @@ def _ready_forms(case: Case) -> list[str]:
     ][:2]
 
 
+def _unreadable(case: Case, method: str) -> str | None:
+    """The architecture that a method is to quantize and does not know; None where all is well."""
+    wanted, architecture = case.deployment.quantize, case.architecture
+    if wanted is None or wanted.method != method or architecture is None or not architecture.model_type:
+        return None
+    return None if quantizer.reads(method, architecture) else architecture.model_type
+
+
 @gate("autoawq-cannot-read-model", source=AUTOAWQ)
-def cannot_read(case: Case) -> Note | None:
+def autoawq_cannot_read(case: Case) -> Note | None:
     """AutoAWQ 0.2.9 is its last release; it knows no architecture that came after, such as the Qwen3.5
     hybrids.
 
     It ends in "TypeError: qwen3_5 isn't supported yet." after an hour of loading.
     """
-    wanted, architecture = case.deployment.quantize, case.architecture
-    if (
-        wanted is None
-        or architecture is None
-        or not architecture.model_type
-        or architecture.model_type in _readable()
-    ):
+    kind = _unreadable(case, "autoawq")
+    if kind is None or case.architecture is None:
         return None
+    other = (
+        ["quantize: {method: llmcompressor}"] if quantizer.reads("llmcompressor", case.architecture) else []
+    )
     return note(
-        f"AutoAWQ cannot quantize {case.model.name}: it does not know {architecture.model_type}",
-        *_ready_forms(case),
-        "a checkpoint made with llm-compressor's AWQ",
+        f"AutoAWQ cannot quantize {case.model.name}: it does not know {kind}",
+        *other,
+        *(_ready_forms(case) or ([] if other else ["a checkpoint of it that is published"])),
         at="quantize.method",
+    )
+
+
+@gate("llmcompressor-cannot-read-model", source=LLM_COMPRESSOR)
+def llmcompressor_cannot_read(case: Case) -> Note | None:
+    """llm-compressor's AWQ has to know which layers of an architecture follow each other. Those with experts
+    are left out here: the tensors of a result have other names there than an engine looks for.
+    """
+    kind = _unreadable(case, "llmcompressor")
+    if kind is None or case.architecture is None:
+        return None
+    other = ["quantize: {method: autoawq}"] if quantizer.reads("autoawq", case.architecture) else []
+    return note(
+        f"llm-compressor cannot quantize {case.model.name} here: {kind} is none of the architectures that "
+        "were tried with it",
+        *other,
+        *(_ready_forms(case) or ([] if other else ["a checkpoint of it that is published"])),
+        at="quantize.method",
+    )
+
+
+@advice("quantizer-chosen", source="https://docs.vllm.ai/en/latest/features/quantization/index.html")
+def chosen(case: Case) -> Note | None:
+    """`quantize: {method: auto}` takes an INT4 checkpoint of the same model that the catalog has; only where
+    there is none, one is made: with AutoAWQ where it knows the architecture, otherwise with llm-compressor.
+    """
+    asked, wanted = case.declared.quantize, case.deployment.quantize
+    if asked is None or asked.method != quantizer.AUTO or case.architecture is None:
+        return None
+    if wanted is None:
+        return note(
+            f"quantize takes {case.model.name} ({case.model.repo}), which is published in INT4, and makes "
+            "nothing",
+            *(f"to make one all the same: quantize: {{method: {method}}}" for method in _able(case)[:1]),
+            at="quantize",
+        )
+    title = quantizer.titles()[wanted.method]
+    why = (
+        f"AutoAWQ does not know {case.architecture.model_type}"
+        if wanted.method == "llmcompressor"
+        else f"it knows {case.architecture.model_type}"
+    )
+    return note(
+        f"quantize takes {title} for {case.model.name}: {why}, and the catalog has no INT4 checkpoint of it",
+        *(f"to name it: quantize: {{method: {method}}}" for method in [wanted.method]),
+        at="quantize",
+    )
+
+
+def _able(case: Case) -> list[str]:
+    architecture = case.architecture
+    return [method for method in quantizer.titles() if architecture and quantizer.reads(method, architecture)]
+
+
+@advice("quantizing-takes", source="boxwright/planner/quantizer.py")
+def takes(case: Case) -> Note | None:
+    """Quantizing reads the whole 16-bit model, tries twenty scales for each part of each layer, and writes
+    the result: minutes to hours on a card, days on a processor for a model of 27 thousand million weights.
+
+    It is done before anything that serves is stopped.
+    """
+    wanted, needs = case.deployment.quantize, case.quantizing
+    if wanted is None or needs is None:
+        return None
+    title = quantizer.titles().get(wanted.method, wanted.method)
+    return note(
+        f"quantizing {case.model.name} with {title} takes {effort(needs)}",
+        "less calibration text is faster: model_quantize_calibration_blocks",
+        at="quantize",
     )
 
 
@@ -83,11 +153,12 @@ def group_size(case: Case) -> Note | None:
 
 
 def _widths(architecture: Architecture) -> tuple[int, ...]:
-    attention, experts = architecture.attention, architecture.experts
+    attention, experts, linear = architecture.attention, architecture.experts, architecture.linear
     return (
         architecture.hidden,
         experts.intermediate if experts else architecture.intermediate,
         attention.heads * attention.head_dim,
+        *([linear.value_heads * linear.value_head_dim] if linear else []),
     )
 
 
@@ -104,7 +175,7 @@ def retired(case: Case) -> Note | None:
     return note(
         "AutoAWQ is not maintained any more"
         + ("; a 4-bit checkpoint of this model is published already" if ready else ""),
-        *(ready or ["a checkpoint made with llm-compressor, where one is published"]),
+        *(ready or ["quantize: {method: llmcompressor}, where it knows the model"]),
         at="quantize",
     )
 
@@ -125,7 +196,8 @@ def against_checkpoint(case: Case) -> Note | None:
         ),
         None,
     )
-    method = case.model.quantization.method if case.deployment.quantize is None else "awq"
+    wanted = case.deployment.quantize
+    method = quantizer.FORMATS.get(wanted.method) if wanted else case.model.quantization.method
     if not isinstance(named, str) or case.architecture is None:
         return None
     if method is None:

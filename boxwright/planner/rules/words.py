@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from boxwright.planner.quantizer import Needs, Seconds
+
 GIB = 1 << 30
 #: Engines as their makers write them.
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
@@ -23,6 +25,30 @@ def gib_apart(one: float, other: float) -> tuple[str, str]:
 def gb(size: float) -> str:
     """Disk, in the units that disks are sold in: `19.2 GB`."""
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.0f} MB"
+
+
+def span(seconds: Seconds) -> str:
+    """A time from and to: `40 to 100 min`, `2 to 5 h`."""
+    low, high = seconds
+    unit, size = ("h", 3600) if low >= 5400 else ("min", 60)
+    first, last = max(1, round(low / size)), max(1, round(high / size))
+    return f"{first} to {last} {unit}" if last > first else f"about {first} {unit}"
+
+
+def effort(needs: Needs) -> str:
+    """What quantizing takes: `62.1 GiB of main memory, 30.1 GB of disk and 1 to 3 h on a card`."""
+    times = [
+        f"{span(time)} on {where}"
+        for time, where in ((needs.card, "a card"), (needs.processor, "the processor"))
+        if time
+    ]
+    return listed(
+        [
+            f"{gib(needs.memory)} of main memory",
+            f"{gb(needs.disk)} of disk",
+            *[" or ".join(times)] * bool(times),
+        ]
+    )
 
 
 def listed(words: Iterable[str]) -> str:

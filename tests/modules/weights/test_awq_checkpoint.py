@@ -8,7 +8,7 @@ from ansible.module_utils.checkpoint import Tensor
 from ..conftest import ROOT
 
 VARIABLES = yaml.safe_load((ROOT / "roles/model_quantize/vars/main.yml").read_text())
-KNOWN = VARIABLES["_model_quantize_architectures"]
+KNOWN = VARIABLES["_model_quantize_architectures"]["autoawq"]
 SMOLLM2 = {
     "model_type": "llama",
     "hidden_size": 576,
@@ -47,7 +47,9 @@ QUANTIZATION = {"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point"
     ],
 )
 def test_objection(config, group_size, words):
-    told = awq_checkpoint.objection(config, group_size, KNOWN, "autoawq==0.2.9")
+    told = awq_checkpoint.objection(
+        config, awq_checkpoint.widths(config), group_size, KNOWN, "autoawq==0.2.9"
+    )
     if words is None:
         assert told is None
     else:

@@ -12,9 +12,8 @@ from ansible.module_utils.python_environment import Step, Wanted
 from ..conftest import ROOT
 from .conftest import safetensors
 
-KNOWN = yaml.safe_load((ROOT / "roles/model_quantize/vars/main.yml").read_text())[
-    "_model_quantize_architectures"
-]
+VARIABLES = yaml.safe_load((ROOT / "roles/model_quantize/vars/main.yml").read_text())
+KNOWN = VARIABLES["_model_quantize_architectures"]
 
 #: Speaks the protocol of roles/model_quantize/files/quantize.py.
 PROGRAM = """
@@ -25,6 +24,7 @@ def say(**event):
 print("a library prints this")
 say(event="device", device="cpu", why="torch sees no card")
 fault = os.environ.get("TEST_FAULT", "")
+open(job["source"] + "/../method", "w").write(job["method"])
 if fault == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if fault.startswith("error:"):
@@ -52,6 +52,9 @@ text = json.dumps(header).encode()
 os.makedirs(job["output"])
 with open(job["output"] + "/model.safetensors", "wb") as stream:
     stream.write(struct.pack("<Q", len(text)) + text + bytes(offset if fault != "short" else offset - 1))
+if os.environ.get("TEST_PERPLEXITY"):
+    now = float(os.environ["TEST_PERPLEXITY"])
+    say(event="measured", perplexity_source=10.0, perplexity=now, held_out_tokens=2048)
 config = json.load(open(job["source"] + "/config.json"))
 config["quantization_config"] = {"quant_method": "awq", "bits": job["bits"], "group_size": group,
                                  "zero_point": True, "version": "gemm"}
@@ -86,8 +89,14 @@ def call(tmp_path, source, run_module, prepared):
         Step(["autoawq==0.2.9"], ["--no-deps", "--no-build-isolation"]),
     ]
     prepared(Wanted(path, steps, []))
+    other = str(tmp_path / "venvs" / "llmcompressor")
+    steps = [
+        Step(["torch==2", "transformers==5"], []),
+        Step(["llmcompressor==0.14"], ["--no-deps", "--no-build-isolation"]),
+    ]
+    prepared(Wanted(other, steps, []))
 
-    def run(*, check=False, wanted=None, **arguments):
+    def run(*, check=False, wanted=None, tool="autoawq==0.2.9", **arguments):
         one = {
             "method": "autoawq",
             "bits": 4,
@@ -102,18 +111,24 @@ def call(tmp_path, source, run_module, prepared):
             **{
                 "store": str(tmp_path / "box" / "models"),
                 "wanted": [one],
-                "tool": "autoawq==0.2.9",
-                "architectures": KNOWN,
-                "environment": {
-                    "path": path,
-                    "torch": "torch==2",
-                    "packages": ["transformers==4"],
-                    "constraints": [],
-                    "index_url": "",
-                    "torch_index_url": "",
-                    "size": 0,
+                "tools": {
+                    "autoawq": {
+                        "requirement": tool,
+                        "architectures": KNOWN["autoawq"],
+                        "path": path,
+                        "packages": ["transformers==4"],
+                        "constraints": [],
+                    },
+                    "llmcompressor": {
+                        "requirement": "llmcompressor==0.14",
+                        "architectures": KNOWN["llmcompressor"],
+                        "path": other,
+                        "packages": ["transformers==5"],
+                        "constraints": [],
+                    },
                 },
-                "script": PROGRAM,
+                "environment": {"torch": "torch==2", "index_url": "", "torch_index_url": "", "size": 0},
+                "program": {"quantize.py": PROGRAM, "parts.py": ""},
                 "calibration": "Some text.\n\nMore of it.",
                 "reserve": 0,
                 "progress_file": str(tmp_path / "progress.json"),
@@ -142,6 +157,45 @@ def test_made_once(call, source):
     assert list((Path(made).parent.parent / ".staging").iterdir()) == []
     second = call()
     assert (second["changed"], second["msg"]) == (False, "acme/tiny: INT4 checkpoint there")
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ("10.4", None),
+        ("12.5", None),
+        ("12.6", "perplexity 12.6, was 10"),
+        ("nan", "perplexity nan, was 10"),
+        ("inf", "model_quantize_worse_percent"),
+    ],
+)
+def test_a_result_that_predicts_much_worse_is_not_kept(call, source, monkeypatch, now, words):
+    monkeypatch.setenv("TEST_PERPLEXITY", now)
+    result = call()
+    if words is None:
+        assert result["changed"], result
+        made = store_manifest.load(f"{source}-autoawq-w4g64")
+        assert made.recipe["perplexity"] == {"source": 10.0, "result": float(now), "tokens": 2048}
+        assert f"perplexity {now}, was 10" in result["msg"]
+    else:
+        assert result["failed"]
+        assert words in result["msg"]
+        assert not Path(f"{source}-autoawq-w4g64").exists()
+
+
+def test_another_method_has_its_own_tools_and_looks_at_its_own_form(call, source):
+    result = call(wanted={"method": "llmcompressor", "directory": f"{source}-llmcompressor-w4g64"})
+    assert (source.parent / "method").read_text() == "llmcompressor"
+    # The program of this test writes AutoAWQ's form, which is none of llm-compressor's.
+    assert "an engine needs compressed-tensors, pack-quantized" in result["msg"]
+    assert not Path(f"{source}-llmcompressor-w4g64").exists()
+
+
+def test_a_method_that_there_is_not(call):
+    assert (
+        "gptq is no way to quantize; there are autoawq, llmcompressor"
+        in call(wanted={"method": "gptq"})["msg"]
+    )
 
 
 def test_nothing_is_read_of_a_source_once_it_is_made(call, source):
@@ -198,7 +252,7 @@ def test_a_flawed_one_is_made_again(call, source):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("killed", "ran out of memory: it needs about 2.0 GB"),
+        ("killed", "ran out of memory: it needs about 2.1 GB"),
         ("error:card-memory", "set model_quantize_device: cpu"),
         ("error:no-card", "model_quantize_torch"),
         ("error:unsupported", "cannot be quantized: Because"),
@@ -249,4 +303,4 @@ def test_no_memory(call, monkeypatch):
     from ansible.module_utils import quantization
 
     monkeypatch.setattr(quantization, "available_memory", lambda: 10**9)
-    assert "needs about 2.0 GB of memory, and the host has 1.0 GB" in call()["msg"]
+    assert "needs about 2.1 GB of memory, and the host has 1.0 GB" in call()["msg"]

@@ -147,10 +147,11 @@ def test_a_pin_that_is_none_is_told_with_its_file(line, told):
 def test_the_roles_pins_can_be_read():
     for file, names in (
         (wheels.WEIGHTS, ("packages", "constraints")),
-        (wheels.QUANTIZE, ("packages", "constraints", "autoawq")),
+        (wheels.QUANTIZE, ("packages", "constraints")),
+        (wheels.QUANTIZE, wheels.LLM_COMPRESSOR),
     ):
         found = wheels._defaults(file, *names)
-        assert Pins(file, (*found["packages"], *found["constraints"]), ("3.11",)).wanted("3.11")
+        assert Pins(file, tuple(pin for name in names for pin in found[name]), ("3.11",)).wanted("3.11")
     with pytest.raises(UserError, match="model_weights_nonsense"):
         wheels._defaults(wheels.WEIGHTS, "nonsense")
 
