@@ -116,7 +116,9 @@ class Architecture:
     tokens that the engine takes (max_position_embeddings, stretched where the config says so). tied: input
     and output embeddings are one matrix. mtp_layers: draft layers in the checkpoint's own format. vision: it
     has a vision tower. scaled: its config extends the context by YaRN. unknown_cache: layers of which the
-    plan does not know what they keep, None where it knows all.
+    plan does not know what they keep, None where it knows all. encoder: every token sees all others, and
+    nothing is kept of a sequence. headless: there is no output matrix. gated_mlp: the feed-forward part has
+    three matrices, not two.
     """
 
     name: str
@@ -136,6 +138,9 @@ class Architecture:
     scaled: bool = False
     gated_attention: bool = False
     unknown_cache: str | None = None
+    encoder: bool = False
+    headless: bool = False
+    gated_mlp: bool = True
 
     @property
     def is_hybrid(self) -> bool:
@@ -171,10 +176,15 @@ class Architecture:
     @property
     def parameters(self) -> int:
         """All parameters but norms, vision and drafts."""
-        return self.body_parameters + self.embedding_parameters * (1 if self.tied else 2)
+        return self.body_parameters + self.embedding_parameters * self.vocabulary_matrices
+
+    @property
+    def vocabulary_matrices(self) -> int:
+        """Matrices with a row for every token: two, one where they are tied or there is no output's."""
+        return 1 if self.tied or self.headless else 2
 
     def _feed_forward(self) -> int:
-        plain = 3 * self.hidden * self.intermediate
+        plain = (3 if self.gated_mlp else 2) * self.hidden * self.intermediate
         if not self.experts:
             return self.layers * plain
         dense = min(self.experts.dense_layers, self.layers)

@@ -1,28 +1,17 @@
-"""config.json as it is published: the geometry in it, and whether its model writes text at all."""
+"""config.json as it is published: the geometry in it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from boxwright.catalog import layer_kinds
 from boxwright.catalog.architecture import Architecture, Attention, Experts, Latent, LinearAttention
 from boxwright.catalog.config_values import LARGEST, MOST_LAYERS, UnreadableConfig, Values, known
+from boxwright.catalog.purpose import class_name, is_encoder
 
 #: Kinds of rope scaling whose factor is not in max_position_embeddings yet.
 _STRETCHING = ("linear", "dynamic", "ntk")
-
-
-def no_chat_model(config: Mapping[str, Any]) -> str | None:
-    """What a model is that writes no text (an encoder, a classifier, …); None for one that does."""
-    if config.get("is_encoder_decoder") is True:
-        return "an encoder-decoder"
-    names = config.get("architectures")
-    name = str(names[0]) if isinstance(names, list) and names else ""
-    if name in known()["chat_models"]:
-        return None
-    return next((str(one["what"]) for one in known()["no_chat"] if re.search(one["match"], name)), None)
 
 
 def code_classes(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -48,17 +37,18 @@ def from_config(config: Mapping[str, Any]) -> Architecture:
 
     Raises UnreadableConfig where a needed value is missing or no sensible number.
     """
-    reader = _Geometry(text_part(config), config)
+    text = text_part(config)
+    reader = _Geometry(text, config)
     layers, hidden = reader.layers(), reader.whole("hidden_size")
     kinds = layer_kinds.kinds(reader, layers)
     heads = reader.whole("num_attention_heads")
-    names = config.get("architectures")
+    name = class_name(config)
     full, sliding = reader.attentions(kinds, heads, hidden)
     unknown = sorted({kind[1:] for kind in kinds if kind.startswith("?")})
     experts = reader.experts()
     stateful = sum(kind in ("linear", "both") for kind in kinds)
     return Architecture(
-        name=str(names[0]) if isinstance(names, list) and names else "",
+        name=name,
         model_type=str(config.get("model_type") or reader.family),
         layers=sum(kind != "none" for kind in kinds),
         hidden=hidden,
@@ -70,6 +60,9 @@ def from_config(config: Mapping[str, Any]) -> Architecture:
         linear=reader.linear(stateful, hidden) if stateful else None,
         experts=experts,
         tied=bool(reader.get("tie_word_embeddings", False)),
+        encoder=is_encoder(config, text),
+        headless=_is_headless(name),
+        gated_mlp=reader.family not in known()["plain_mlp"],
         mtp_layers=reader.whole("mtp_num_hidden_layers", 0),
         vision=any(
             isinstance(config.get(name), Mapping) for name in ("vision_config", "visual", "vit_config")
@@ -78,6 +71,12 @@ def from_config(config: Mapping[str, Any]) -> Architecture:
         unknown_cache=f"layers of the kind {', '.join(unknown)}" if unknown else reader.unknown_cache(),
         gated_attention=bool(reader.get("attn_output_gate", reader.family in known()["gated"])),
     )
+
+
+def _is_headless(name: str) -> bool:
+    """Whether a class has no output matrix: the base of a model, or one that ends in a few labels."""
+    ends = name.endswith(("Model", "ForSequenceClassification")) and not name.endswith("DraftModel")
+    return ends and name not in known()["chat_models"]
 
 
 def _fewer(cached: int, layers: int) -> int | None:
@@ -203,7 +202,9 @@ class _Geometry(Values):
 
     def context(self) -> int:
         """Tokens that the engine takes (vllm config/model.py, _get_and_verify_max_len)."""
-        own = self.whole("max_position_embeddings")
+        own: int = max(
+            1, self.whole("max_position_embeddings") - known()["position_offset"].get(self.family, 0)
+        )
         if self.family.startswith("gemma3"):
             return own  # says the stretched context already
         return int(own * max((factor for kind, factor in self.scalings() if kind in _STRETCHING), default=1))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from boxwright.catalog import reading
 from boxwright.catalog.architecture import Architecture, Attention, Experts, LinearAttention
+from boxwright.catalog.purpose import TEXT
 
 
 @dataclass(frozen=True)
 class Weights:
     """A checkpoint's numbers.
 
-    format: bf16, fp8, awq, compressed-tensors, gptq, nvfp4. bits: of a weight of the body. bytes: of the
-    files, None where never published; about: a published round number. streamed: bytes that one decoding step
-    reads.
+    format: bf16, fp32 (of which engines keep half), fp8, awq, compressed-tensors, gptq, nvfp4. bits: of a
+    weight of the body. bytes: of the files, None where never published; about: a published round number.
+    streamed: bytes that one decoding step reads.
     """
 
     format: str
@@ -51,7 +52,9 @@ class ModelEntry:
 
     since: engine -> first release that knows its architecture. tool_parsers: (first release, name), newest
     first. mtp: whether the checkpoint has its draft layer, None where unknown, with mtp_bytes. gate_*: what a
-    new release is asked, and what its answer must match. of: the entry whose weights it was made of.
+    new release is asked, and what its answer must match. of: the entry whose weights it was made of. serves:
+    text, embeddings or reranking; overrides: of its config.json, without which an engine would not serve it
+    so.
     """
 
     id: str
@@ -69,6 +72,8 @@ class ModelEntry:
     gate_expect: str | None
     unconfirmed: bool = False
     of: str | None = None
+    serves: str = TEXT
+    overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def tool_parser(self, release: str) -> str | None:
         """The parser of tool calls in a release of the engine, None where there is none."""
@@ -115,6 +120,8 @@ def _model(entry: Mapping[str, Any]) -> ModelEntry:
         gate_expect=gate["expect"],
         unconfirmed=bool(entry.get("repo_unconfirmed")),
         of=entry.get("of"),
+        serves=entry.get("serves", TEXT),
+        overrides=entry.get("overrides", {}),
     )
 
 

@@ -13,7 +13,7 @@ from boxwright.cli import bench_report as report
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json
-from boxwright.cli.deployments import hosts_with
+from boxwright.cli.deployments import hosts_with, writing
 from boxwright.cli.paths import named, output_file
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import answers, in_one_line
@@ -24,6 +24,8 @@ from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
 
 MOST_CONCURRENCY, MOST_CONTEXT, MOST_OUTPUT, MOST_REPEATS, MOST_MINUTES = 4096, 10_000_000, 4096, 50, 24 * 60
+#: Why a deployment that writes no text is not measured.
+MEASURES = "the benchmark measures how fast text is written"
 #: What an option for a sweep says instead of numbers to leave that sweep out.
 NONE = "none"
 
@@ -75,6 +77,7 @@ def bench(
     }
     inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
     names = hosts_with(inventory, names, deployment, every=every)
+    names = writing(inventory, names, deployment, MEASURES, every=every)
     drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from boxwright.cli import keys, lab
 from boxwright.cli.console import say, say_aside, say_on, show_json, wrapped
+from boxwright.cli.deployments import refuse_wordless
 from boxwright.cli.endpoint import Answer, Endpoint
 from boxwright.cli.ssh_forward import forwarded
 from boxwright.cli.ssh_route import ssh_words
@@ -59,6 +60,7 @@ def chat(
     refuse_problems(inventory, names)
     box = judged_box(name, inventory.variables(name))
     wanted = keys.chosen(box, deployment)
+    refuse_wordless(inventory, name, wanted.name, "chat talks with what writes text")
     lab.ensure_simulated(inventory, names, as_json=as_json or once)
     key = keys.fetched(name, box, wanted.name, inventory, paths)
     bound = ipaddress.ip_address(wanted.bind)

@@ -2,13 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from boxwright import catalog as catalogs
+from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory
 from boxwright.spec.suggestions import did_you_mean
 from boxwright.texts import printable
+
+#: What a client asks instead of a chat, and what measures or shows it.
+_INSTEAD = {
+    EMBEDDINGS: "POST /v1/embeddings, as `./invoke provision` shows it",
+    RERANKING: "POST /v1/rerank, as `./invoke provision` shows it",
+}
+
+
+def refuse_wordless(inventory: Inventory, host: str, deployment: str | None, verb: str) -> None:
+    """Before a box is asked: a deployment that is declared to write no text has no use for some verbs.
+
+    verb: what the verb would do, `chat talks with a model`. Raises UserError. What only the files of a model
+    say is seen on the box.
+    """
+    declared: Any = inventory.variables(host).get("box_deployments") or []
+    known = [one for one in declared if isinstance(one, dict) and deployment in (None, one.get("name"))]
+    if len(known) == 1 and (found := serves(known[0])) not in (None, TEXT):
+        raise wordless(host, str(known[0].get("name")), str(found), verb)
+
+
+def writing(
+    inventory: Inventory, hosts: Sequence[str], deployment: str | None, verb: str, *, every: bool
+) -> list[str]:
+    """The hosts whose deployment may write text. every: they were not named, and others are left out.
+
+    Raises UserError, as refuse_wordless does, for a host that was named, or where none is left.
+    """
+    found, refusal = [], None
+    for host in hosts:
+        try:
+            refuse_wordless(inventory, host, deployment, verb)
+        except UserError as error:
+            refusal = error
+            if not every:
+                raise
+        else:
+            found.append(host)
+    if refusal is not None and not found:
+        raise refusal
+    return found
+
+
+def wordless(host: str, name: str, served: str, verb: str) -> UserError:
+    """That a verb is for deployments that write text."""
+    return UserError(
+        f"{printable(name)} serves {served}, and {verb}",
+        where=host,
+        status=EXIT_BAD_INPUT,
+        ways_out=(_INSTEAD.get(served, ""), f"./invoke verify --host {host} lets it answer"),
+    )
+
+
+def serves(declared: Mapping[str, Any]) -> str | None:
+    """What a deployment serves, as it says or the catalog does; None where only its files tell."""
+    said, model = declared.get("serves"), declared.get("model")
+    if said:
+        return str(said)
+    entry = catalogs.load().models.get(str(model)) if isinstance(model, str) else None
+    return entry.serves if entry else None
 
 
 def names_of(inventory: Inventory, host: str) -> list[str]:

@@ -7,11 +7,15 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
 from boxwright.cli.capacity import draw_memory, draw_speed, gib
 from boxwright.cli.console import WIDTH, say, table, wrapped
 from boxwright.facts import HostFacts
 from boxwright.facts.model import ModelFiles
 from boxwright.facts.room import Filesystem
+
+#: Where clients ask for what is no text.
+ASKED = {EMBEDDINGS: "/v1/embeddings", RERANKING: "/v1/rerank"}
 
 
 def draw_plan(name: str, plan: Mapping[str, Any]) -> None:
@@ -58,7 +62,9 @@ def draw_finding(finding: Mapping[str, Any], *, refuses: bool) -> None:
 
 def draw_deployment(deployment: Mapping[str, Any]) -> None:
     """Print a deployment: its memory, its speed, and the engine's command."""
-    say(f"  {deployment['name']}: {deployment['served_name']} on {deployment['image']}")
+    served = deployment.get("serves") or TEXT
+    what = "" if served == TEXT else f", serves {served} at {ASKED[served]}"
+    say(f"  {deployment['name']}: {deployment['served_name']} on {deployment['image']}{what}")
     memory = deployment.get("memory") or {}
     if memory.get("cards"):
         draw_memory(memory, deployment["context"])

@@ -22,6 +22,9 @@ LONGEST_LINE = 1 << 20
 MOST_COUNTED = 10**12
 
 
+CHAT = "/v1/chat/completions"
+
+
 class Refused(UserError):
     """The endpoint answered that it does not: its words are the why."""
 
@@ -109,7 +112,7 @@ class Endpoint:
         # The response has a hold on the socket, too: closed is what closes both.
         with (
             closing(_Connection(self.path, PIECE_S)) as connection,
-            self._asked(connection, "POST", "/v1/chat/completions", body) as response,
+            self._asked(connection, "POST", CHAT, body) as response,
         ):
             for event in self._events(response):
                 for piece in _pieces(event, answer):
@@ -127,6 +130,13 @@ class Endpoint:
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise self._silent(error) from error
+        if response.status == 404 and path == CHAT:
+            raise Refused(
+                "there is no talking with it: its engine has no chat",
+                where=self.name,
+                why="it serves embeddings (/v1/embeddings) or ranks documents (/v1/rerank)",
+                ways_out=(f"./invoke verify --host {self.name} lets it answer",),
+            )
         if response.status != 200:
             raise Refused(
                 f"the endpoint refused (HTTP {response.status})",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
@@ -23,6 +24,8 @@ from boxwright.spec.inventory import Inventory
 
 #: Advice that speaks of what a role of the same run mends: the role.
 MENDED_BY = {"reboot-is-due": "nvidia_driver", "card-does-not-answer": "nvidia_driver"}
+#: What the line to try has ranked.
+DOCUMENTS = ("Giant pandas eat bamboo.", "The capital of France is Paris.")
 
 
 def provision(
@@ -126,6 +129,7 @@ def _endpoint(
         "model": deployment["served_name"],
         "url": f"http://{address}:{deployment['port']}/v1",
         "loopback": bound.is_loopback,
+        "serves": deployment.get("serves") or TEXT,
         "prompt": (deployment.get("gate") or {}).get("prompt"),
         "answer": answer.get("answer"),
         "seconds": answer.get("seconds"),
@@ -143,15 +147,25 @@ def curl(host: str, endpoint: Mapping[str, Any], ssh: Sequence[str], inventories
     ssh: the words that run a command on the box, for an endpoint that only the box itself reaches.
     """
     key = ["./invoke", "key", "--host", host, *inventory_arguments(inventories), "--header"]
-    message = {"role": "user", "content": endpoint["prompt"] or "Say hello."}
-    # Temperature 0, so that the same question gets the answer that was just seen.
-    asked = {"model": endpoint["model"], "messages": [message], "temperature": 0, "max_tokens": 64}
+    path, asked = request(endpoint)
     body = json.dumps(asked, ensure_ascii=False)
-    ask = ["curl", "-s", f"{endpoint['url']}/chat/completions", "-H", "@-",
+    ask = ["curl", "-s", f"{endpoint['url']}{path}", "-H", "@-",
            "-H", "Content-Type: application/json", "-d", body]  # fmt: skip
     if endpoint["loopback"]:
         ask = [*ssh, shlex.join(ask)]
     return f"{shlex.join(key)} | {shlex.join(ask)}"
+
+
+def request(endpoint: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The path below /v1 and the body that ask an endpoint what the gate has asked it."""
+    prompt, model = endpoint["prompt"] or "Say hello.", {"model": endpoint["model"]}
+    if endpoint.get("serves") == EMBEDDINGS:
+        return "/embeddings", {**model, "input": [prompt]}
+    if endpoint.get("serves") == RERANKING:
+        return "/rerank", {**model, "query": prompt, "documents": list(DOCUMENTS)}
+    # Temperature 0, so that the same question gets the answer that was just seen.
+    message = {"role": "user", "content": prompt}
+    return "/chat/completions", {**model, "messages": [message], "temperature": 0, "max_tokens": 64}
 
 
 def counted(changes: int) -> str:

@@ -12,7 +12,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table, wrapped
 from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.targets import every_host, targets
-from boxwright.doctor.glance import CardNow, DeploymentNow, Glance, glance
+from boxwright.doctor.glance import TEXT, CardNow, DeploymentNow, Glance, glance
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 
 #: Seconds between two looks of --watch.
@@ -110,7 +110,7 @@ def row(host: str, one: DeploymentNow) -> list[str]:
     return [
         host,
         one.name,
-        one.state,
+        one.state if one.serves == TEXT else f"{one.state} {one.serves}",
         one.release or NOTHING,
         NOTHING if one.context is None else f"{one.context:,}",
         load,

@@ -10,6 +10,7 @@ from typing import Any
 from boxwright import catalog as catalogs
 from boxwright.ansible.declared import locked_revisions
 from boxwright.bench.run import Place, prompts
+from boxwright.catalog.purpose import TEXT
 from boxwright.cli import benching, deployments, lab
 from boxwright.cli import tune_report as report
 from boxwright.cli.console import say, say_aside, show_json, wrapped
@@ -178,6 +179,7 @@ def tune(
     varied = kinds(what, wanted)
     inventory, host, paths = one_host(hosts, inventories)
     name = deployments.chosen(inventory, host, deployment)
+    deployments.refuse_wordless(inventory, host, name, benching.MEASURES)
     drawing = benching.picture_path(wanted.picture, [host])
     lab.ensure_simulated(inventory, [host], as_json=wanted.as_json)
     with turn(addresses([host], inventory.variables), say_aside):
@@ -272,6 +274,9 @@ def subject_of(inventory: Inventory, host: str, name: str, start: Start) -> Subj
             status=EXIT_REFUSED,
             ways_out=(f"./invoke plan --host {host} tells the ways out",),
         )
+    served = subject.case(subject.plan({})).settings.serves
+    if served != TEXT:
+        raise deployments.wordless(host, name, served, benching.MEASURES)
     return subject
 
 

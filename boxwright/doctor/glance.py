@@ -11,8 +11,10 @@ from typing import Any
 from boxwright.doctor import readings
 from boxwright.doctor.host import state_of
 
-#: Counters of generated tokens, of vLLM and of SGLang.
+#: Counters of generated tokens, of vLLM and of SGLang; and of tokens that were read.
 GENERATED = ("vllm:generation_tokens_total", "sglang:generation_tokens_total")
+READ = ("vllm:prompt_tokens_total", "sglang:prompt_tokens_total")
+TEXT = "text"
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,9 @@ class CardNow:
 class DeploymentNow:
     """A deployment at this moment.
 
-    state: serving, starting, failed or stopped; what: why not, in systemd's words. context: tokens.
-    tokens_per_s: generated, over the moment between two readings. kv_usage, acceptance: shares 0 to 1, the
+    state: serving, starting, failed or stopped; what: why not, in systemd's words. serves: text, embeddings
+    or reranking. context: tokens. tokens_per_s: generated, or read where no text is served, over the moment
+    between two readings. kv_usage, acceptance: shares 0 to 1, the
     latter since the engine's start. uptime_s: of the container.
     """
 
@@ -53,6 +56,7 @@ class DeploymentNow:
     kv_usage: float | None
     acceptance: float | None
     uptime_s: float | None
+    serves: str = TEXT
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,7 @@ def _deployment(one: Mapping[str, Any], now: Any) -> DeploymentNow:
     state = state_of(one, values)
     directory = str(one.get("model_directory") or "").rstrip("/").split("/")
     context = plan.get("context")
+    serves = _text(plan.get("serves")) or TEXT
     return DeploymentNow(
         name=state.name,
         state=state.state,
@@ -143,18 +148,19 @@ def _deployment(one: Mapping[str, Any], now: Any) -> DeploymentNow:
         context=context if isinstance(context, int) else None,
         running=values.get("running"),
         waiting=values.get("waiting"),
-        tokens_per_s=_rate(one),
+        tokens_per_s=_rate(one, GENERATED if serves == TEXT else READ),
         kv_usage=values.get("kv_usage"),
         acceptance=values.get("acceptance"),
         uptime_s=_uptime(str(one.get("started") or ""), now) if state.state == "serving" else None,
+        serves=serves,
     )
 
 
-def _rate(one: Mapping[str, Any]) -> float | None:
-    """Generated tokens a second between the two readings of the counters."""
+def _rate(one: Mapping[str, Any], counters: tuple[str, str]) -> float | None:
+    """Tokens a second between the two readings of the counters."""
     seconds = readings.finite(one.get("interval_s"))
-    before = readings.total(str(one.get("metrics_before") or ""), GENERATED)
-    after = readings.total(str(one.get("metrics") or ""), GENERATED)
+    before = readings.total(str(one.get("metrics_before") or ""), counters)
+    after = readings.total(str(one.get("metrics") or ""), counters)
     if not seconds or before is None or after is None or after < before:
         return None
     return (after - before) / seconds

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from boxwright.catalog import reading
+from boxwright.catalog.purpose import TEXT
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,9 @@ class Settings:
     asynchronous: a step is scheduled while the last one runs. state_bytes: of one number of the state of
     linear attention, None for the model's own. uncounted: an option that changes the cache in a way that the
     plan does not count. backend: the attention backend that was asked for, None for the engine's choice.
+    serves: text, embeddings or reranking. encoder: nothing is kept of a sequence, and a text is read in one
+    step. convert: what the engine must make of a model that would write text (embed, classify), None for one
+    that it serves as it is.
     """
 
     release: str
@@ -43,6 +47,9 @@ class Settings:
     state_bytes: int | None = None
     uncounted: str | None = None
     backend: str | None = None
+    serves: str = TEXT
+    encoder: bool = False
+    convert: str | None = None
 
 
 def newer(release: str, than: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boxwright.catalog.purpose import TEXT
 from boxwright.engines.command import DRAFTER_PATH, LISTEN_PORT, MODEL_PATH, Command, OptionProblem
 from boxwright.engines.dialect import SGLANG
 from boxwright.engines.request import Request
@@ -39,7 +40,9 @@ def command(request: Request) -> Command:
     if request.context is not None:
         own.write("context", "context-length", str(request.context))
     own.write("concurrency", "max-running-requests", str(settings.concurrency))
-    own.write("max_batched_tokens", "chunked-prefill-size", str(settings.batched_tokens))
+    # An encoder reads a text in one step, whatever its length.
+    step = -1 if settings.encoder else settings.batched_tokens
+    own.write("max_batched_tokens", "chunked-prefill-size", str(step))
     if settings.tensor_parallel > 1:
         own.write("tensor_parallel", "tp-size", str(settings.tensor_parallel))
     if settings.pipeline_parallel > 1:
@@ -49,8 +52,10 @@ def command(request: Request) -> Command:
         own.write("gpu_memory_utilization", "mem-fraction-static", share)
     if settings.kv_format != "auto":
         own.write("kv_cache", "kv-cache-dtype", _KV_NAMES.get(settings.kv_format, settings.kv_format))
-    if deployment.prefix_caching is False:
+    if deployment.prefix_caching is False or settings.encoder:
         own.switch("disable-radix-cache")
+    if settings.serves != TEXT:
+        _serving(own, request)
     _speculation(own, request)
     _parsers(own, request)
     own.switch("enable-metrics")
@@ -59,6 +64,22 @@ def command(request: Request) -> Command:
         own.switch("disable-custom-all-reduce")
     argv = ("python3", "-m", "sglang.launch_server", *own.argv, *extra.argv)
     return Command(argv, env.env, (*own.problems, *_without(request), *merged((extra, env))))
+
+
+def _serving(own: Writer, request: Request) -> None:
+    """That it serves no text; an encoder gets the attention that SGLang's documentation names for it."""
+    own.switch("is-embedding")
+    given = {spelling(name) for name in request.deployment.extra_args}
+    if request.settings.encoder and "attention-backend" not in given:
+        own.write("serves", "attention-backend", "triton")
+    if request.entry and request.entry.overrides:
+        own.refuse(
+            "serves",
+            "option-in-no-release",
+            f"{request.entry.title} ranks by the probabilities of two words, which SGLang does only with the "
+            "answers of a chat",
+            ("engine: vllm", "a checkpoint of it that was made a classifier (…ForSequenceClassification)"),
+        )
 
 
 def _speculation(own: Writer, request: Request) -> None:
@@ -90,7 +111,7 @@ def _speculation(own: Writer, request: Request) -> None:
 def _parsers(own: Writer, request: Request) -> None:
     """The parsers of the model's tool calls and reasoning, by the engine's names, where it has them."""
     entry, given = request.entry, {spelling(name) for name in request.deployment.extra_args}
-    if entry is None:
+    if entry is None or request.settings.serves != TEXT:
         return
     newest = max((since for since, _ in entry.tool_parsers), default="0")
     tool = SGLANG.notes["tool_parsers"].get(entry.tool_parser(newest) or "")

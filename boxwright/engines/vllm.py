@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
 from boxwright.engines.command import DRAFTER_PATH, MODEL_PATH, Command
 from boxwright.engines.request import Request
 from boxwright.engines.settings import newer
@@ -38,6 +39,7 @@ def command(request: Request) -> Command:
     checker = Checker(request.table, settings.release, settings.exact)
     own = Writer(checker)
     own.write("", "served-model-name", deployment.name)
+    _serving(own, request)
     _context(own, request)
     own.write("concurrency", "max-num-seqs", str(settings.concurrency))
     own.write("max_batched_tokens", "max-num-batched-tokens", str(settings.batched_tokens))
@@ -62,10 +64,30 @@ def command(request: Request) -> Command:
     return Command(argv, env.env, (*own.problems, *merged((extra, env))))
 
 
+#: What releases without the option `runner` call what a deployment serves.
+_TASKS = {EMBEDDINGS: "embed", RERANKING: "score"}
+
+
+def _serving(own: Writer, request: Request) -> None:
+    """What it serves, where that is no text, by whichever way the release has (`--task` until 0.10)."""
+    settings, entry = request.settings, request.entry
+    if settings.serves == TEXT:
+        return
+    if request.table.option("runner", settings.release):
+        own.write("serves", "runner", "pooling")
+        if settings.convert:
+            own.write("serves", "convert", settings.convert)
+    else:
+        own.write("serves", "task", _TASKS[settings.serves])
+    given = {spelling(str(name).partition(".")[0]) for name in request.deployment.extra_args}
+    if entry and entry.overrides and "hf-overrides" not in given:
+        own.write("serves", "hf-overrides", json.dumps(entry.overrides, separators=(",", ":")))
+
+
 def _context(own: Writer, request: Request) -> None:
     if request.context is not None:
         own.write("context", "max-model-len", str(request.context))
-    elif newer(request.settings.release, AUTO_CONTEXT_SINCE):
+    elif newer(request.settings.release, AUTO_CONTEXT_SINCE) and not request.settings.encoder:
         own.write("context", "max-model-len", "auto")
 
 
@@ -93,7 +115,7 @@ def _speculation(own: Writer, request: Request) -> None:
 
 def _parsers(own: Writer, request: Request) -> None:
     entry, given = request.entry, {str(name).replace("_", "-") for name in request.deployment.extra_args}
-    if entry is None:
+    if entry is None or request.settings.serves != TEXT:
         return
     tool = entry.tool_parser(request.settings.release)
     if tool and "tool-call-parser" not in given:

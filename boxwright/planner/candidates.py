@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from boxwright.catalog import Catalog, ModelEntry
 from boxwright.catalog.choices import Choices
+from boxwright.catalog.purpose import TEXT
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.facts.model import HostFacts
 from boxwright.planner.cards import PlannedCard
@@ -44,11 +45,19 @@ class Wish:
 def models(catalog: Catalog, choices: Choices, family: str) -> tuple[ModelEntry, ...]:
     """The models to compare: all but those to try things with, or those whose name begins with `family`.
 
-    Raises UserError when none does.
+    Only such as write text: what is compared is how they do that. Raises UserError when none does.
     """
     if not family:
-        return tuple(entry for entry in catalog.models.values() if entry.id not in choices.trials)
-    found = tuple(entry for entry in catalog.models.values() if entry.id.startswith(family.lower()))
+        return tuple(entry for entry in _writing(catalog) if entry.id not in choices.trials)
+    named = [entry for entry in catalog.models.values() if entry.id.startswith(family.lower())]
+    found = tuple(entry for entry in _writing(catalog) if entry in named)
+    if named and not found:
+        raise UserError(
+            f"the models whose name begins with {family!r} serve {named[0].serves}: how fast they write is "
+            "nothing to compare",
+            status=EXIT_BAD_INPUT,
+            ways_out=(f"declare one (model: {named[0].id}), and see `invoke plan` for what it takes",),
+        )
     if not found:
         raise UserError(
             f"no model of the catalog has a name that begins with {family!r}",
@@ -56,6 +65,10 @@ def models(catalog: Catalog, choices: Choices, family: str) -> tuple[ModelEntry,
             ways_out=(did_you_mean(family, catalog.models),),
         )
     return found
+
+
+def _writing(catalog: Catalog) -> tuple[ModelEntry, ...]:
+    return tuple(entry for entry in catalog.models.values() if entry.serves == TEXT)
 
 
 def candidates(

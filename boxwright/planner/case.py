@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from boxwright.catalog import Catalog, Drafter, reading
 from boxwright.catalog.architecture import Architecture
 from boxwright.catalog.images import ImageInfo
+from boxwright.catalog.purpose import TEXT
 from boxwright.engines import engine as engines
 from boxwright.engines.command import Command
 from boxwright.engines.engine import Engine
@@ -57,6 +58,8 @@ class Case:
     host. draft_model: a second model that drafts, None without one; drafter: its numbers. pool: None while
     the geometry is unknown, or its cache, which unknown_cache names. ledgers: of each card whose memory is
     known; ledger: of the one that ends first. context: tokens, None where left to the engine.
+
+    An encoder keeps nothing of a sequence: it has ledgers, and no pool.
     """
 
     host: Host
@@ -146,7 +149,8 @@ def served_bytes(deployment: Deployment, model: ModelSource) -> int | None:
     """Bytes of the weights that the engine loads, None where unknown."""
     wanted = deployment.quantize
     if wanted is None or model.quantization.method is not None or model.architecture is None:
-        return model.weight_bytes
+        halved = model.wide and model.weight_bytes is not None and model.quantization.method is None
+        return (model.weight_bytes or 0) // 2 if halved else model.weight_bytes
     body = model_source.estimated_bytes(model.architecture, wanted.bits, wanted.group_size)
     return body + model.vision_bytes + model.mtp_bytes
 
@@ -192,6 +196,7 @@ def _case(host: Host, place: int, declared: Deployment, indices: tuple[int, ...]
         table,
         _kv_scheme(host, model),
         model.quantization.block,
+        model.serves,
     )
     if deployment.gpus is None:
         ranks = chosen.tensor_parallel * chosen.pipeline_parallel
@@ -205,6 +210,8 @@ def _case(host: Host, place: int, declared: Deployment, indices: tuple[int, ...]
     steady = None
     if model.architecture and not engine.exact_pool:
         unknown = f"how {engine.title} divides its memory"
+        ledgers = _ledgers(deployment, model, chosen, None, cards, drafter)
+    elif chosen.encoder:
         ledgers = _ledgers(deployment, model, chosen, None, cards, drafter)
     elif model.architecture:
         attention = drafter.attention if drafter else None
@@ -284,9 +291,10 @@ def _context(
 ) -> int | None:
     """The declared context; for `auto` the model's own where it surely fits, else left to the engine.
 
-    An engine that cannot choose by itself gets the most that surely fits, to whole blocks of 1,024.
+    An engine that cannot choose by itself gets the most that surely fits, to whole blocks of 1,024. One that
+    serves no text is left to it: files that the plan does not read (sentence_bert_config.json) may say less.
     """
-    if chosen.context is not None or architecture is None or pool is None:
+    if chosen.context is not None or architecture is None or pool is None or chosen.serves != TEXT:
         return chosen.context
     if ledger is None or ledger.layout is None:
         return None

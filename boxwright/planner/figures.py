@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from boxwright.catalog.purpose import TEXT
 from boxwright.planner.case import Case
 from boxwright.planner.memory import LENGTHS, Ledger, wanted
 from boxwright.planner.speed import Speed, estimate
@@ -100,9 +101,12 @@ def _span(ledger: Ledger, low: float, high: float) -> Any:
 
 
 def speed_of(case: Case) -> Speed | None:
-    """The speed of a deployment, None while its geometry, weights or cards are unknown."""
+    """The speed of a deployment, None while its geometry, weights or cards are unknown.
+
+    None also where it writes no text: how fast small models read whole texts is measured by nobody here.
+    """
     size, architecture = case.weight_bytes, case.architecture
-    if size is None or architecture is None:
+    if size is None or architecture is None or case.settings.serves != TEXT:
         return None
     drafter = case.drafter.bytes if case.drafter else 0
     return estimate(case.model, architecture, case.settings, case.cards, size, drafter, case.context)

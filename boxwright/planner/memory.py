@@ -179,7 +179,7 @@ def _shares(
     tp, last = settings.tensor_parallel, len(ends) - 1
     matrix = 2 * architecture.embedding_parameters
     body = max(0, weight_bytes - model.vision_bytes - model.mtp_bytes)
-    vocabulary = min(body, matrix * (1 if architecture.tied else 2))
+    vocabulary = min(body, matrix * architecture.vocabulary_matrices)
     vision = model.vision_bytes if settings.vision else 0
     draft = drafter_bytes
     if settings.draft_method == "mtp":
@@ -208,7 +208,10 @@ def _ledger(
     usable, total = card.usable_bytes, card.total_mib
     if usable is None or total is None:
         return None
-    if settings.pool_bytes is not None:
+    if settings.encoder:
+        budget, left = int(usable * (settings.utilization or 1)), Span(0, 0)
+        short = max(0, share.all + extra.low - budget)
+    elif settings.pool_bytes is not None:
         budget, left = usable, Span(settings.pool_bytes, settings.pool_bytes)
         short = max(0, share.all + extra.low + settings.pool_bytes - usable)
     else:
@@ -245,6 +248,8 @@ def _lines(
     part = f", 1/{tp} of them" if tp > 1 else ""
     part += ", this stage's layers" if stages > 1 else ""
     state, why = 0, "how much a token takes is not known"
+    if model.wide:
+        part += ", their 32-bit numbers kept in 16"
     if pool:
         state = min(pool_bytes, settings.concurrency * pool.state_blocks * pool.block_bytes)
         why = f"blocks of {pool.block_tokens:,} tokens"

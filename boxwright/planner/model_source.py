@@ -10,15 +10,16 @@ from typing import Any
 from boxwright.catalog import Catalog, ModelEntry
 from boxwright.catalog.architecture import Architecture
 from boxwright.catalog.config_values import UnreadableConfig
-from boxwright.catalog.model_config import code_classes, from_config, no_chat_model
+from boxwright.catalog.model_config import code_classes, from_config
+from boxwright.catalog.purpose import EMBEDDINGS, TEXT, purpose
 from boxwright.catalog.quantization import Quantization, of_config
 from boxwright.facts.model import File, HostFacts, ModelFiles
 from boxwright.planner import model_files
 from boxwright.spec.box import Box, Deployment, Quantize
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-#: Files by which sentence-transformers tells that a model makes vectors, whatever its class is called.
-_EMBEDDING_FILES = frozenset({"modules.json", "1_Pooling/config.json"})
+#: How a config.json names numbers of 32 bits, which engines load as 16.
+_WIDE = ("float32", "torch.float32")
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,12 @@ class ModelSource:
     """A model as far as it is known.
 
     problem: why it cannot be used, with detail: `unknown-model`, `hub`, `path`, `config` (unreadable),
-    `weights` (in no usable format), `task` (it writes no text). weight_bytes: what the engine loads, None
-    where unknown; exact: read from the files, not from the catalog. mtp: whether the checkpoint has its draft
-    layer, None where unknown. vision_bytes, mtp_bytes, embedding_bytes: their part of weight_bytes.
-    code: classes that come as Python code with it. complete: it lies in the store, every byte verified.
-    config: its config.json.
+    `weights` (in no usable format), `task` (it serves nothing that there is), `serves` (not what is
+    declared). serves: text, embeddings or reranking. weight_bytes: of the files that the engine loads, None
+    where unknown; wide: they have 32-bit numbers, of which it keeps half; exact: read from the files, not
+    from the catalog. mtp: whether the checkpoint has its draft layer, None where unknown. vision_bytes,
+    mtp_bytes, embedding_bytes: their part of weight_bytes. code: classes that come as Python code with it.
+    complete: it lies in the store, every byte verified. config: its config.json.
     """
 
     name: str
@@ -54,6 +56,8 @@ class ModelSource:
     error: ModelFiles | None = None
     code: tuple[str, ...] = ()
     config: Mapping[str, Any] | None = None
+    serves: str = TEXT
+    wide: bool = False
 
     @property
     def download_bytes(self) -> int | None:
@@ -87,7 +91,7 @@ def resolve(
         base = _of_entry(entry) if entry else ModelSource(model.repo or "", repo=model.repo)
     pickled = box.settings.get("model_weights_allow_pickle")
     allowed = isinstance(pickled, (list, tuple)) and base.repo in pickled
-    return _judged(located(box, base, locked or model.revision, facts, pickled=allowed))
+    return _judged(located(box, base, locked or model.revision, facts, pickled=allowed), deployment.serves)
 
 
 def located(
@@ -144,7 +148,7 @@ def _best(repo: str, wanted: str | None, facts: HostFacts) -> ModelFiles | None:
 
 def _of_entry(entry: ModelEntry) -> ModelSource:
     weights = entry.weights
-    method = None if weights.format == "bf16" else weights.format
+    method = None if weights.format in ("bf16", "fp32") else weights.format
     return ModelSource(
         entry.id,
         entry=entry,
@@ -157,6 +161,8 @@ def _of_entry(entry: ModelEntry) -> ModelSource:
         vision_bytes=entry.vision_bytes,
         mtp_bytes=entry.mtp_bytes,
         mtp=entry.mtp,
+        serves=entry.serves,
+        wide=weights.format == "fp32",
     )
 
 
@@ -211,14 +217,28 @@ def _read(base: ModelSource, answer: ModelFiles, *, pickled: bool) -> ModelSourc
         embedding_bytes=kinds.embeddings if kinds else 0,
         code=code_classes(answer.config) if answer.config is not None else (),
         config=answer.config,
+        wide=_is_wide(answer.config) if answer.config is not None else base.wide,
     )
 
 
-def _judged(source: ModelSource) -> ModelSource:
-    """The source, refused when it is no model that answers questions."""
+def _is_wide(config: Mapping[str, Any]) -> bool:
+    return any(str(config.get(name)) in _WIDE for name in ("torch_dtype", "dtype"))
+
+
+def _judged(source: ModelSource, wanted: str | None) -> ModelSource:
+    """The source with what it serves; refused where that is nothing, or not what is wanted."""
+    entry = source.entry.serves if source.entry else None
     if source.config is None or source.problem in ("hub", "path"):
-        return source
-    kind = no_chat_model(source.config)
-    if kind is None and any(file.path in _EMBEDDING_FILES for file in source.files):
-        kind = "an embedding model"
-    return replace(source, problem="task", detail=kind) if kind else source
+        own = entry or TEXT
+        if entry and wanted not in (None, entry, *((EMBEDDINGS,) if entry == TEXT else ())):
+            return replace(source, serves=entry, problem="serves", detail=f"it is for {entry}")
+        return replace(source, serves=wanted or own)
+    found = purpose(source.config, [file.path for file in source.files])
+    serves = wanted or (entry if entry in found.can else None) or found.serves
+    if serves in found.can:
+        return replace(source, serves=str(serves))
+    if not found.can:
+        return replace(source, problem="task", detail=found.what or "")
+    # Where neither anybody nor its files say, the first of what it can be stands for it elsewhere.
+    why = f"it is {found.what}" if found.what else "it writes text"
+    return replace(source, serves=found.can[0], problem="serves", detail=why)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boxwright.catalog.architecture import Architecture
+from boxwright.catalog.purpose import TEXT
 from boxwright.engines.settings import Settings
 from boxwright.facts.model import MIB
 
@@ -38,6 +39,8 @@ def overhead(architecture: Architecture, settings: Settings, vision: bool) -> Sp
     width = 3 * (architecture.hidden + _widest(architecture) // tp)
     activations = tokens * width * 2
     sampler = settings.concurrency * (1 + settings.draft_tokens) * architecture.vocab * 8
+    if settings.serves != TEXT:
+        sampler = 0  # no next token is chosen
     linear = architecture.linear
     # Chunked scan: per head and token about ten 16-bit vectors and a share of the chunk's state.
     scan = tokens * linear.value_heads // tp * linear.value_head_dim * 20 if linear else 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
 from boxwright.facts.model import HostFacts
 from boxwright.planner import figures, visits
 from boxwright.planner.case import Case
@@ -19,6 +20,8 @@ from boxwright.spec.box import Box
 #: Seconds and tokens that a gate's question may take: a model that thinks first needs more of both.
 GATE_TIMEOUT_S, GATE_TOKENS, GATE_TOKENS_THINKING = 300, 64, 2048
 GATE_PROMPT = "Say hello."
+#: What a deployment is asked that answers otherwise than in words.
+PROMPTS = {EMBEDDINGS: "The cat sleeps on the sofa.", RERANKING: "What is the capital of France?"}
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ def deployment(case: Case) -> dict[str, Any]:
     return {
         "name": declared.name,
         "engine": declared.engine,
+        "serves": case.settings.serves,
         "image": declared.image,
         "declared": _declared(case),
         "release": case.settings.release,
@@ -182,11 +186,22 @@ def _has(case: Case, option: str) -> bool:
 
 
 def _gate(case: Case) -> dict[str, Any]:
-    declared, entry = case.deployment, case.model.entry
+    declared, entry, serves = case.deployment, case.model.entry, case.settings.serves
+    if serves != TEXT:
+        return {
+            "serves": serves,
+            "prompt": PROMPTS[serves],
+            "expect": None,
+            "timeout_s": GATE_TIMEOUT_S,
+            "tools": False,
+            "reasoning": False,
+            "guarded": case.engine.guard_option is not None,
+        }
     prompt = declared.gate_prompt or (entry.gate_prompt if entry else GATE_PROMPT)
     expect = declared.gate_expect or (entry.gate_expect if entry and not declared.gate_prompt else None)
     thinks = entry is not None and entry.reasoning_parser is not None
     return {
+        "serves": serves,
         "prompt": prompt,
         "expect": expect,
         "timeout_s": GATE_TIMEOUT_S,

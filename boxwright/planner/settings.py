@@ -7,6 +7,7 @@ from fractions import Fraction
 from boxwright.catalog import OptionTable
 from boxwright.catalog.architecture import Architecture
 from boxwright.catalog.images import ImageInfo
+from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
 from boxwright.engines.settings import Settings
 from boxwright.planner.cards import PlannedCard
 from boxwright.planner.kv_pool import KV_BYTES, prefix_caching_default
@@ -61,11 +62,12 @@ def resolve(
     table: OptionTable,
     kv_scheme: bool,
     block: tuple[int, int] | None,
+    serves: str = TEXT,
 ) -> Settings:
     """The numbers as declared, with the plan's choices; the context stays open where it is `auto`.
 
     kv_scheme: the checkpoint brings scales for an 8-bit cache, which the format `auto` then uses. block: of
-    weights that have one scale.
+    weights that have one scale. serves: as resolved.
     """
     release, exact = table.nearest(image.release)
     pipeline = max(1, deployment.pipeline_parallel)
@@ -82,6 +84,7 @@ def resolve(
     if caching is None:
         caching = prefix_caching_default(architecture, release) if architecture else True
     pool = deployment.kv_cache_memory_bytes
+    encoder = serves != TEXT and architecture is not None and architecture.encoder
     return Settings(
         release=release,
         exact=exact,
@@ -98,7 +101,7 @@ def resolve(
         kv_bytes_exact=known,
         utilization=None if pool else deployment.gpu_memory_utilization or UTILIZATION,
         pool_bytes=pool,
-        batched_tokens=max(1, deployment.max_batched_tokens or BATCHED_TOKENS),
+        batched_tokens=max(1, deployment.max_batched_tokens or _step(deployment, architecture, encoder)),
         prefix_caching=caching,
         draft_method=method,
         draft_tokens=drafts,
@@ -109,10 +112,28 @@ def resolve(
         asynchronous=method != "ngram" and _given(deployment, "async-scheduling") is not False,
         state_bytes=_STATE_BYTES.get(str(_given(deployment, "mamba-ssm-cache-dtype"))),
         backend=_backend(deployment),
+        serves=serves,
+        encoder=encoder,
+        convert=_convert(serves, architecture),
         uncounted=next(
             (name for name in _UNCOUNTED if _given(deployment, name) not in (None, False, 1)), None
         ),
     )
+
+
+def _step(deployment: Deployment, architecture: Architecture | None, encoder: bool) -> int:
+    """Tokens of a step where nobody says: an encoder reads the longest text in one."""
+    if not encoder or architecture is None:
+        return BATCHED_TOKENS
+    longest = deployment.context if isinstance(deployment.context, int) else architecture.context
+    return max(BATCHED_TOKENS, longest)
+
+
+def _convert(serves: str, architecture: Architecture | None) -> str | None:
+    """What the engine makes of a class that writes text when it is to serve something else."""
+    if serves == TEXT or architecture is None or architecture.headless or architecture.encoder:
+        return None
+    return {EMBEDDINGS: "embed", RERANKING: "classify"}.get(serves)
 
 
 def _tensor_parallel(

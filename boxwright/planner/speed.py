@@ -120,7 +120,7 @@ def _streamed(model: ModelSource, architecture: Architecture, weight_bytes: int,
     head = 2 * architecture.embedding_parameters
     if model.entry and model.entry.weights.streamed and weight_bytes == model.weight_bytes:
         return float(model.entry.weights.streamed)
-    vocabulary = head * (1 if architecture.tied else 2)
+    vocabulary = head * architecture.vocabulary_matrices
     body = max(0, weight_bytes - model.vision_bytes - model.mtp_bytes - vocabulary)
     experts, whole = architecture.experts, max(1, architecture.body_parameters)
     if experts is None:

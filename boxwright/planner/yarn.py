@@ -41,7 +41,7 @@ def declared(deployment: Deployment) -> Yarn | None:
         option, _, rest = str(name).lstrip("-").partition(".")
         if spelling(option) not in OPTIONS:
             continue
-        inner: object = value if rest else _parsed(value)
+        inner: object = value if rest else parsed(value)
         for part in reversed(rest.split(".") if rest else ()):
             inner = {part: inner}
         found = next(((one, inside) for one, inside in _mappings(inner, _DEEPEST) if _is_yarn(one)), None)
@@ -51,7 +51,8 @@ def declared(deployment: Deployment) -> Yarn | None:
     return None
 
 
-def _parsed(value: object) -> object:
+def parsed(value: object) -> object:
+    """An option's value that may be JSON in a string; None for what is none."""
     if not isinstance(value, str):
         return value
     try:

@@ -140,8 +140,9 @@ def _cards(decode: Decoder, value: object, path: str) -> object:
 class Deployment:
     """One served model.
 
-    gpus: indices of its cards, None for all. context: tokens of prompt and answer together, "auto" for the
-    largest that fits. concurrency: sequences at once. tensor_parallel: None for all of its cards (divided by
+    serves: text, embeddings or reranking, None for what the model is made for. gpus: indices of its cards,
+    None for all. context: tokens of prompt and answer together, "auto" for the largest that fits.
+    concurrency: sequences at once. tensor_parallel: None for all of its cards (divided by
     pipeline_parallel). gpu_memory_utilization: share of a card, 0 to 1; kv_cache_memory_bytes: bytes of KV
     pool a card; at most one of the two. max_batched_tokens: tokens of one step. prefix_caching: None for the
     engine's own default. open_paths: answered without the key. outgoing: it may
@@ -153,6 +154,7 @@ class Deployment:
     name: str
     model: ModelRef = field(metadata={READ: _model})
     image: str
+    serves: str | None = None
     engine: str = "vllm"
     gpus: tuple[int, ...] | None = field(default=None, metadata={READ: _indices})
     context: int | str = "auto"

@@ -51,7 +51,7 @@ class Server:
                 elif self.path == "/metrics":
                     self.send(200, server.metrics.encode(), "text/plain")
                 else:
-                    self.send(200, {"data": [{"id": name} for name in server.models]})
+                    self.send(200, server.models_document())
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -59,7 +59,7 @@ class Server:
                     server.asked.append(body)
                     server.on_chat()
                     with contextlib.suppress(OSError):
-                        if body["stream"]:
+                        if body.get("stream"):
                             self.send(server.status, server.streamed(), "text/event-stream")
                         else:
                             self.send(server.status, server.answer(body))
@@ -71,6 +71,10 @@ class Server:
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def models_document(self):
+        """The reply to who asks for the models."""
+        return {"data": [{"id": name} for name in self.models]}
 
     def answer(self, body):
         """The reply to one request; tests put their own in its place."""

@@ -240,6 +240,13 @@ def test_repeats_for_which_there_is_no_time_are_left_out_and_told(box, monkeypat
     assert len(run["left_out"]) == 4
 
 
+def test_what_serves_no_text_is_refused(box):
+    store = Store(box.root, "qwen")
+    release = store.read("0123456789ab")
+    store.write("0123456789ab", release.state, {**release.plan, "serves": "embeddings"}, release.unit)
+    assert "qwen serves embeddings, and the benchmark measures how fast text is written" in box.bench()["msg"]
+
+
 def test_sglang_is_refused(box):
     store = Store(box.root, "qwen")
     release = store.read("0123456789ab")

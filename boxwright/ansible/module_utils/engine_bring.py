@@ -6,9 +6,8 @@ import contextlib
 import os
 from typing import Any, Dict, Iterator, List, Tuple
 
-from ansible.module_utils import systemctl
+from ansible.module_utils import engine_exam, engine_vector_exam, systemctl
 from ansible.module_utils.docker_api import Docker
-from ansible.module_utils.engine_exam import PARTS
 from ansible.module_utils.engine_return import describe, go_back
 from ansible.module_utils.engine_switch import Gate
 from ansible.module_utils.engine_watch import GateError
@@ -17,13 +16,15 @@ from ansible.module_utils.store_room import alone
 
 #: Beside the releases, held while engines are started and stopped.
 LOCK = ".lock"
+#: The parts of both exams, each of which can be left out.
+PARTS = list(dict.fromkeys([*engine_exam.PARTS, *engine_vector_exam.PARTS]))
 #: What every module that starts engines is told.
 ARGUMENTS: Dict[str, Any] = {
     "start_timeout_s": {"type": "int", "default": 1800},
     "stage_timeouts_s": {"type": "dict", "default": {}},
     "drain_seconds": {"type": "int", "default": 60},
     "warm_tokens": {"type": "int", "default": 8192},
-    "gate_skip": {"type": "list", "elements": "str", "default": [], "choices": list(PARTS)},
+    "gate_skip": {"type": "list", "elements": "str", "default": [], "choices": PARTS},
     "progress_file": {"type": "path"},
 }
 

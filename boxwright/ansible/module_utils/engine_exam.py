@@ -70,7 +70,13 @@ class Matter(NamedTuple):
 
 
 class Exam:
-    """The exam of one engine that has given its first answer."""
+    """The exam of one engine that has given its first answer.
+
+    parts: what it has, in order (PARTS). guarded: paths that must not answer without the key.
+    """
+
+    parts = PARTS
+    guarded = ("/metrics", "/version", "/tokenize")
 
     def __init__(self, watch: Watch, endpoint: Endpoint, matter: Matter, tell: Callable[[str], None]) -> None:
         self._watch, self._endpoint, self._matter, self._tell = watch, endpoint, matter, tell
@@ -87,7 +93,7 @@ class Exam:
         if len(answer.text) >= 16 and len(signs) <= 2:
             raise self._watch.failure("garbled", "it answers one sign over and over: %r" % answer.text[:60])
         self._guarded()
-        parts = [part for part in PARTS if part not in self._matter.skipped]
+        parts = [part for part in self.parts if part not in self._matter.skipped]
         if "drafts" in parts and self._counters():
             self._before = self._watch.drafts(self._counters())
         for part in parts:
@@ -96,14 +102,14 @@ class Exam:
                 getattr(self, part)()
             except ProbeError as error:
                 self._watch.refuse_if_dying()
-                raise self._watch.failure(part, "%s: %s" % (PARTS[part], error)) from error
+                raise self._watch.failure(part, "%s: %s" % (self.parts[part], error)) from error
         return self.found
 
     def _guarded(self) -> None:
         """No path but its health answers without the key, if a guard was put in front of them."""
         if not self._gate.get("guarded"):
             return
-        for path in ("/metrics", "/version", "/tokenize"):
+        for path in self.guarded:
             status = self._endpoint.status_without_key(path)
             if status != 401 and path not in (self._plan.get("open_paths") or ()):
                 raise self._watch.failure("open", "%s answers without the key: HTTP %d" % (path, status))
@@ -154,15 +160,18 @@ class Exam:
 
     def warm(self) -> None:
         """Prompts as long as real ones have kernels compiled and tuned, before somebody waits for them."""
-        context, longest = self._plan.get("context"), self._matter.warm_tokens
-        if isinstance(context, int):
-            longest = min(longest, context * 3 // 4)
+        longest = self._longest()
         lengths = [part for part in (longest // 8, longest // 2, longest) if part >= SHORTEST_WARM_PROMPT]
         self.found["warmed_tokens"] = [self._warmed(length, number) for number, length in enumerate(lengths)]
         many = min(int(self._plan.get("concurrency") or 1), MOST_AT_ONCE)
         if lengths and many > 1:
             with ThreadPoolExecutor(max_workers=many) as pool:
                 list(pool.map(lambda number: self._warmed(lengths[0], number), range(10, 10 + many)))
+
+    def _longest(self) -> int:
+        """Words of the longest prompt."""
+        context, longest = self._plan.get("context"), self._matter.warm_tokens
+        return min(longest, context * 3 // 4) if isinstance(context, int) else longest
 
     def reference(self) -> None:
         """The same checkpoint says the same, whatever release computes it: else what it says is garbled."""
@@ -221,11 +230,13 @@ class Exam:
         return (self._plan.get("runtime") or {}).get("drafts", DRAFTS) or ()
 
     def _warmed(self, length: int, number: int) -> int:
-        words = _WORDS.split()
-        # Each begins otherwise than the others: a prompt that is in the cache warms nothing.
-        text = " ".join(words[(place * (number + 1)) % len(words)] for place in range(length))
         timeout = max(self._matter.question.timeout_s, length / 20)
-        document, _ = self._endpoint.complete(self._model, "%d %s" % (number, text), WARM_TOKENS, timeout)
+        # Each begins otherwise than the others: a prompt that is in the cache warms nothing.
+        return self._read("%d %s" % (number, words(length, number)), timeout)
+
+    def _read(self, text: str, timeout: float) -> int:
+        """Have it read a long text: its tokens, as the engine counts them."""
+        document, _ = self._endpoint.complete(self._model, text, WARM_TOKENS, timeout)
         usage = document.get("usage")
         return int((usage if isinstance(usage, dict) else {}).get("prompt_tokens") or 0)
 
@@ -234,6 +245,12 @@ class Exam:
         _, choice = self._endpoint.complete(self._model, prompt, max_tokens, timeout, **more)
         message: Dict[str, Any] = choice["message"]
         return message
+
+
+def words(length: int, number: int) -> str:
+    """So many words; another number, other words in another order."""
+    known = _WORDS.split()
+    return " ".join(known[(place * (number + 1)) % len(known)] for place in range(length))
 
 
 def likeness(one: str, other: str) -> float:

@@ -44,11 +44,20 @@ class Endpoint:
 
     def models(self, timeout: float = 10, with_key: bool = True) -> List[str]:
         """The names of the models it serves."""
+        return [str(entry.get("id")) for entry in self._listed(timeout, with_key)]
+
+    def longest(self, model: str, timeout: float = 10) -> Optional[int]:
+        """Tokens that a served model takes at most, by its own word; None where it does not say."""
+        entries = [entry for entry in self._listed(timeout, True) if entry.get("id") == model]
+        found = entries[0].get("max_model_len") if entries else None
+        return found if isinstance(found, int) and found > 0 else None
+
+    def _listed(self, timeout: float, with_key: bool) -> List[Dict[str, Any]]:
         document = self._call("GET", "/v1/models", None, timeout, with_key)
         data = document.get("data")
         if not isinstance(data, list):
-            raise ProbeError("garbled", "/v1/models holds no list of models: %s" % _excerpt(document))
-        return [str(entry.get("id")) for entry in data if isinstance(entry, dict)]
+            raise ProbeError("garbled", "/v1/models holds no list of models: %s" % excerpt(document))
+        return [entry for entry in data if isinstance(entry, dict)]
 
     def wants_key(self, timeout: float = 10) -> bool:
         """Whether a request without the key is turned away."""
@@ -67,7 +76,7 @@ class Endpoint:
         said = reasoning_of(choice["message"])
         said = choice["message"].get("content") or said
         if not isinstance(said, str) or not said.strip():
-            raise ProbeError("garbled", "the answer is empty: %s" % _excerpt(document))
+            raise ProbeError("garbled", "the answer is empty: %s" % excerpt(document))
         usage = document.get("usage")
         return Answer(
             said.strip(),
@@ -86,7 +95,7 @@ class Endpoint:
             choice = document["choices"][0]
             choice["message"].get("content")
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ProbeError("garbled", "the reply holds no message: %s" % _excerpt(document)) from error
+            raise ProbeError("garbled", "the reply holds no message: %s" % excerpt(document)) from error
         return document, choice
 
     def stream(self, model: str, prompt: str, max_tokens: int, timeout: float) -> Tuple[str, int]:
@@ -112,6 +121,10 @@ class Endpoint:
             raise ProbeError("garbled", "the stream holds no text: %s" % text[:300])
         return "".join(parts).strip(), len(parts)
 
+    def post(self, path: str, body: Dict[str, Any], timeout: float) -> Any:
+        """The JSON that a request is answered with."""
+        return self._json("POST", path, body, timeout, True)
+
     def status_without_key(self, path: str, timeout: float = 10) -> int:
         """The HTTP status of a path that is asked without the key."""
         return self._request("GET", path, None, timeout, False)[0]
@@ -123,16 +136,21 @@ class Endpoint:
     def _call(
         self, method: str, path: str, body: Optional[Dict[str, Any]], timeout: float, with_key: bool = True
     ) -> Dict[str, Any]:
+        document = self._json(method, path, body, timeout, with_key)
+        if not isinstance(document, dict):
+            raise ProbeError("garbled", "%s answered %s" % (path, excerpt(document)))
+        return document
+
+    def _json(
+        self, method: str, path: str, body: Optional[Dict[str, Any]], timeout: float, with_key: bool
+    ) -> Any:
         status, text = self._request(method, path, body, timeout, with_key)
         if status != 200:
             raise ProbeError("status", "%s answered HTTP %d: %s" % (path, status, _message(text)), status)
         try:
-            document = json.loads(text)
+            return json.loads(text)
         except ValueError as error:
             raise ProbeError("garbled", "%s answered what is no JSON: %s" % (path, text[:200])) from error
-        if not isinstance(document, dict):
-            raise ProbeError("garbled", "%s answered %s" % (path, text[:200]))
-        return document
 
     def _request(
         self, method: str, path: str, body: Optional[Dict[str, Any]], timeout: float, with_key: bool
@@ -214,6 +232,7 @@ def _message(text: str) -> str:
     return (error if isinstance(error, str) else json.dumps(error))[:300]
 
 
-def _excerpt(document: Any) -> str:
+def excerpt(document: Any) -> str:
+    """The beginning of a reply, for a message."""
     text = json.dumps(document)
     return text if len(text) <= 300 else text[:300] + " …"

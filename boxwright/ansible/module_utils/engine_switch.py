@@ -15,6 +15,7 @@ from ansible.module_utils.engine_exam import Exam, Matter
 from ansible.module_utils.engine_probe import Answer, endpoint_of
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import FAILURE_FILE, Release, Store, checkpoint
+from ansible.module_utils.engine_vector_exam import VectorExam
 from ansible.module_utils.engine_watch import GateError, Watch, question_of
 from ansible.module_utils.masking import mask
 from ansible.module_utils.progress import Progress
@@ -178,7 +179,8 @@ class Gate:
                 warm_tokens=self.params["warm_tokens"],
                 skipped=self.params["gate_skip"],
             )
-            exam = Exam(
+            kind = Exam if matter.question.serves == "text" else VectorExam
+            exam = kind(
                 self.watch,
                 endpoint_of(self.release.state),
                 matter,

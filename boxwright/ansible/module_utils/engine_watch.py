@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ansible.module_utils.engine_log import Stages
 from ansible.module_utils.engine_probe import DRAFTS, Answer, Endpoint, ProbeError, drafts
+from ansible.module_utils.engine_vectors import first_answer
 from ansible.module_utils.progress import Progress
 from ansible.module_utils.systemctl import UnitState
 
@@ -46,12 +47,16 @@ class GateError(Exception):
 
 
 class Question(NamedTuple):
-    """What a release has to answer. expect: regular expression for the answer, None for any answer."""
+    """What a release has to answer. expect: regular expression for the answer, None for any answer.
+
+    serves: text, or what engine_vectors asks for.
+    """
 
     prompt: str
     expect: Optional[str]
     max_tokens: int
     timeout_s: float
+    serves: str = "text"
 
 
 class Watch:
@@ -124,7 +129,7 @@ class Watch:
         try:
             if not self._endpoint.wants_key():
                 raise self.failure("open", "it answers without the key on port %d" % self._endpoint.port)
-            answer = self._endpoint.chat(model, question.prompt, question.max_tokens, question.timeout_s)
+            answer = _answer(self._endpoint, model, question)
         except ProbeError as error:
             self.refuse_if_dying(first)
             kind = "unauthorized" if error.status in (401, 403) else "silent"
@@ -217,6 +222,13 @@ class Watch:
         return GateError(kind, text, self._stages.stage, self.log)
 
 
+def _answer(endpoint: Endpoint, model: str, question: Question) -> Answer:
+    if question.serves != "text":
+        found: Answer = first_answer(endpoint, model, question.serves, question.prompt, question.timeout_s)
+        return found
+    return endpoint.chat(model, question.prompt, question.max_tokens, question.timeout_s)
+
+
 def question_of(gate: Optional[Dict[str, Any]]) -> Question:
     """The question that a deployment's plan holds."""
     gate = gate or {}
@@ -225,4 +237,5 @@ def question_of(gate: Optional[Dict[str, Any]]) -> Question:
         expect=gate.get("expect"),
         max_tokens=int(gate.get("max_tokens") or 64),
         timeout_s=float(gate.get("timeout_s") or 120),
+        serves=gate.get("serves") or "text",
     )

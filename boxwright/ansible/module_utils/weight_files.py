@@ -18,6 +18,9 @@ PROSE = re.compile(r"(?i)(readme|licen[cs]e|notice|usage|requirements|changelog|
 #: Whole copies of the weights in another naming, beside the shards that the index lists (Mistral's
 #: repositories).
 CONSOLIDATED = re.compile(r"consolidated[.\-].*")
+#: The steps after the model itself, as sentence-transformers keeps them (1_Pooling, 2_Dense): how a vector is
+#: made of a text's tokens. An engine without them makes other vectors, and says nothing.
+STEP = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
 #: Files that may say `auto_map`: classes that come as code with the repository.
 MAY_MAP_CODE = ("config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 
@@ -48,6 +51,8 @@ def select(files: List[Dict[str, Any]], pickled: bool = False, code: bool = Fals
         if path.endswith(".py"):
             return code
         if path.startswith("additional_chat_templates/") and path.endswith(".jinja"):
+            return True
+        if STEP.fullmatch(path):
             return True
         if "/" in path or path.startswith("."):
             return False

@@ -74,7 +74,9 @@ def deployment(root_dir: str, name: str, interval_s: float) -> Dict[str, Any]:
     found: Dict[str, Any] = {
         "name": name,
         "release": release.id if release else None,
-        "plan": {key: release.plan.get(key) for key in ("image", "context", "gpus")} if release else {},
+        "plan": {key: release.plan.get(key) for key in ("image", "context", "gpus", "serves")}
+        if release
+        else {},
         "model_directory": release.state.get("model_directory") if release else None,
         "unit": diagnosis_reading.unit(name),
         "container": diagnosis_reading.container(name),

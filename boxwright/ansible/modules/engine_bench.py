@@ -65,6 +65,12 @@ def current(params: Dict[str, Any]) -> Release:
         raise BenchError("release %s of %s does not run any more" % (wanted, name))
     if release is None:
         raise BenchError("no release of %s serves on the host" % name)
+    serves = release.plan.get("serves") or "text"
+    if serves != "text":
+        raise BenchError(
+            "%s serves %s, and the benchmark measures how fast text is written; verify lets it answer"
+            % (name, serves)
+        )
     if release.state["engine"] != "vllm":
         raise BenchError(
             "%s is served by %s, which has no `vllm bench serve`" % (name, release.state["engine"])

@@ -24,6 +24,7 @@ from boxwright.planner.rules import (  # noqa: F401  # importing them registers 
     parallelism,
     quantize,
     runtime,
+    serving,
     sglang,
     speculation,
     trust,

@@ -1,4 +1,4 @@
-"""Rules about what a checkpoint holds: weights in a safe format, no code, a model that writes."""
+"""Rules about what a checkpoint holds: weights in a safe format, no code, a model that can serve."""
 
 from __future__ import annotations
 
@@ -34,13 +34,17 @@ def not_safetensors(case: Case) -> Note | None:
 
 @gate("not-a-chat-model", source="https://docs.vllm.ai/en/latest/models/supported_models.html")
 def not_a_chat_model(case: Case) -> Note | None:
-    """Only models that write text answer questions: encoders, classifiers and embedding models do not."""
+    """A model must be for something that is served: text, vectors of texts, or scores that rank them.
+
+    Draft models, encoder-decoders, reward models and classifiers of several labels are for something else.
+    """
     if case.model.problem != "task":
         return None
     name = case.model.architecture.name if case.model.architecture else ""
     return note(
         f"{shown(case.model.name)} is {case.model.detail}" + (f" ({shown(name)})" if name else ""),
-        "declare a model that writes text (…ForCausalLM or …ForConditionalGeneration)",
+        "declare a model that writes text (…ForCausalLM or …ForConditionalGeneration), one that makes "
+        "vectors (…Model), or one that ranks (…ForSequenceClassification with one label)",
         at="model",
     )
 

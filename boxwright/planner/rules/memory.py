@@ -44,7 +44,7 @@ def weights_do_not_fit(case: Case) -> Note | None:
     The official 8-bit Qwen3.8-27B has 28.75 GiB: one RTX 5090 has 31.4 GiB to use, and no room is left.
     """
     ledger = case.ledger
-    if ledger is None or (not ledger.short and ledger.pool.high > 0):
+    if ledger is None or (not ledger.short and (ledger.pool.high > 0 or case.settings.encoder)):
         return None
     needs = ledger.weights + ledger.overhead.low
     cards = f"each of {len(case.cards)} cards" if len(case.cards) > 1 else f"one {case.cards[0].title}"

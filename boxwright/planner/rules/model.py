@@ -13,6 +13,9 @@ from boxwright.planner.case import Case
 from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.words import ENGINES, listed, shown
 
+#: Models of the catalog that a message names.
+MOST_NAMED = 10
+
 
 @gate("unknown-model", source="boxwright/catalog/data/models")
 def unknown_model(case: Case) -> Note | None:
@@ -25,8 +28,10 @@ def unknown_model(case: Case) -> Note | None:
     known = sorted(case.host.catalog.models)
     like = get_close_matches(case.model.name.lower(), known, 1, 0.6)
     ways = (f"model: {like[0]}",) if like else ()
+    nearest = sorted(get_close_matches(case.model.name.lower(), known, MOST_NAMED, 0.0))
     return note(
-        f"the catalog has no model named {shown(case.model.name)}; it has {listed(known)}",
+        f"the catalog has no model named {shown(case.model.name)}; of its {len(known)} models the nearest "
+        f"are {listed(nearest)}",
         *ways,
         "model: {repo: org/name} for any model of the hub",
         at="model",
@@ -69,6 +74,12 @@ def engine_older_than_model(case: Case) -> Note | None:
     outside the catalog the class that its config.json names is looked up.
     """
     release, engine = case.image.release, case.image.engine or "vllm"
+    if case.model.entry and engine in ENGINES and engine not in case.model.entry.since:
+        return note(
+            f"{ENGINES[engine]} has no class for {case.model.entry.title}",
+            *(f"engine: {one}" for one in case.model.entry.since),
+            at="engine",
+        )
     since = _since(case, engine)
     if since is None or release is None or reading.version(release) >= reading.version(since):
         return None

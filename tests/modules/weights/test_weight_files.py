@@ -90,6 +90,27 @@ def files(*names):
         ),
         pytest.param(
             [
+                "1_Pooling/config.json",
+                "2_Dense/model.safetensors",
+                "2_Dense/pytorch_model.bin",
+                "config.json",
+                "model.safetensors",
+                "modules.json",
+                "onnx/config.json",
+                "x/1_Pooling/config.json",
+            ],
+            {},
+            [
+                "1_Pooling/config.json",
+                "2_Dense/model.safetensors",
+                "config.json",
+                "model.safetensors",
+                "modules.json",
+            ],
+            id="the steps by which vectors are made",
+        ),
+        pytest.param(
+            [
                 "config.json",
                 "m.safetensors",
                 "modeling_x.py",

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from boxwright.catalog.config_values import UnreadableConfig
-from boxwright.catalog.model_config import code_classes, from_config, no_chat_model
+from boxwright.catalog.model_config import code_classes, from_config
+from boxwright.catalog.purpose import purpose
 
 PUBLISHED = yaml.safe_load(Path(__file__).with_name("model_configs.yml").read_text())
 #: Parameters are published rounded, and ours leave out norms, biases and convolutions.
@@ -37,7 +38,7 @@ def test_a_published_config(case):
 
 @pytest.mark.parametrize("case", [pytest.param(one, id=one["source"]) for one in PUBLISHED])
 def test_who_writes_text(case):
-    kind = no_chat_model(case["config"])
+    kind = purpose(case["config"]).what
     assert (kind == "a draft model for another model") == ("DFlash2" in case["source"])
     assert kind is None or "DFlash2" in case["source"]
 
@@ -63,14 +64,14 @@ def test_who_writes_text(case):
     ],
 )
 def test_what_a_class_is_for(name, kind):
-    found = no_chat_model({"architectures": [name]})
+    found = purpose({"architectures": [name]}).what
     assert (kind in found) if kind and found else found is kind
 
 
 def test_a_config_may_say_that_it_is_an_encoder_decoder():
-    assert no_chat_model({"architectures": ["NewForConditionalGeneration"], "is_encoder_decoder": True})
-    assert no_chat_model({}) is None
-    assert no_chat_model({"architectures": "LlamaForCausalLM"}) is None
+    assert purpose({"architectures": ["NewForConditionalGeneration"], "is_encoder_decoder": True}).what
+    assert purpose({}).what is None
+    assert purpose({"architectures": "LlamaForCausalLM"}).what is None
 
 
 def test_code_that_comes_with_a_repository_is_seen():

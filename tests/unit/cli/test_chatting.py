@@ -273,6 +273,15 @@ def test_an_engine_that_does_not_listen_is_told(words, engine):
     assert "./invoke doctor --host box1" in raised.value.ways_out
 
 
+def test_an_engine_without_a_chat_says_what_it_is_for(talk, engine):
+    engine.status = 404
+    with pytest.raises(UserError) as raised:
+        talk.ask("hello", quiet=True)
+    assert "no talking with it" in raised.value.what
+    assert "/v1/embeddings" in raised.value.why
+    assert raised.value.ways_out == ("./invoke verify --host box1 lets it answer",)
+
+
 def test_figures():
     answer = Answer(tokens=101, first_s=0.5, seconds=1.5, prompt_tokens=2000, finish="length")
     assert chatting.figures(answer) == (

@@ -1,12 +1,13 @@
 """A deployment that is misspelt is said before any box is asked, by every verb that takes one."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from boxwright.cli import benching, journals, keys, rollback
-from boxwright.cli.deployments import chosen, hosts_with
-from boxwright.errors import UserError
+from boxwright.cli import benching, chatting, journals, keys, rollback, tuning
+from boxwright.cli.deployments import chosen, hosts_with, refuse_wordless, writing
+from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import load
 
 ONE = "box_deployments: [{name: qwen, model: qwen3-8b-awq, image: 'vllm/vllm-openai:v0.29.0'}]\n"
@@ -66,3 +67,66 @@ def test_the_one_that_is_meant(inventory):
         chosen(known, "box2", None)
     with pytest.raises(UserError, match="nothing is deployed there"):
         chosen(known, "box3", None)
+
+
+@pytest.fixture
+def wordless(tmp_path):
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}, box3: {}}}\n")
+    gpus = "box_gpus: {model: rtx4090, count: 1}\n"
+    for host, model in (
+        ("box1", "model: bge-reranker-v2-m3"),
+        ("box2", "model: {repo: org/name}, serves: embeddings"),
+        ("box3", "model: {repo: org/name}"),
+    ):
+        declared = f"box_deployments: [{{name: e, {model}, image: 'vllm/vllm-openai:v0.29.0'}}]\n"
+        (tmp_path / "host_vars" / f"{host}.yml").write_text(gpus + declared)
+    return [str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda hosts, where: benching.bench(hosts, where),
+        lambda hosts, where: benching.bench(hosts, where, deployment="e"),
+        lambda hosts, where: tuning.tune(hosts, where, wanted=tuning.asked()),
+        lambda hosts, where: chatting.chat(hosts, where, prompt="hello"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("host", "served"), [("box1", "serves reranking"), ("box2", "serves embeddings"), ("box3", None)]
+)
+def test_verbs_for_text_say_what_else_is_served(wordless, verb, host, served, monkeypatch):
+    class Asked(Exception):
+        pass
+
+    def asked(*args, **options):
+        raise Asked
+
+    for module in (benching, tuning, chatting):
+        monkeypatch.setattr(module.lab, "ensure_simulated", asked)
+    if served is None:
+        with pytest.raises(Asked):  # what only the files say is seen on the box
+            verb([host], wordless)
+        return
+    with pytest.raises(UserError) as error:
+        verb([host], wordless)
+    assert served in error.value.what
+    assert error.value.status == EXIT_BAD_INPUT
+    assert any("/v1/" in way for way in error.value.ways_out)
+    assert f"./invoke verify --host {host} lets it answer" in error.value.ways_out
+
+
+def test_of_several_that_are_not_told_apart_nothing_is_said(wordless):
+    loaded = load([Path(wordless[0])])
+    variables = loaded.variables("box2")
+    two = SimpleNamespace(variables=lambda host: {"box_deployments": 2 * variables["box_deployments"]})
+    refuse_wordless(two, "box2", None, "it does not matter")
+
+
+def test_of_hosts_that_were_not_named_those_without_text_are_left_out(wordless):
+    loaded = load([Path(wordless[0])])
+    assert writing(loaded, ["box1", "box2", "box3"], None, "it", every=True) == ["box3"]
+    for hosts, every in ((["box1", "box2"], True), (["box3", "box1"], False)):
+        with pytest.raises(UserError, match="serves"):
+            writing(loaded, hosts, None, "it", every=every)

@@ -34,6 +34,20 @@ def test_line_asks_the_endpoint():
     assert " -H @- " in line
 
 
+@pytest.mark.parametrize(
+    ("serves", "path", "keys"),
+    [
+        ("text", "/v1/chat/completions", {"messages", "temperature", "max_tokens"}),
+        ("embeddings", "/v1/embeddings", {"input"}),
+        ("reranking", "/v1/rerank", {"query", "documents"}),
+    ],
+)
+def test_line_asks_for_what_is_served(serves, path, keys):
+    words = shlex.split(curl("box1", {**ENDPOINT, "serves": serves}, [], []))
+    assert f"http://192.0.2.7:8000{path}" in words
+    assert set(json.loads(words[words.index("-d") + 1])) == {"model", *keys}
+
+
 def test_loopback_is_asked_on_the_box():
     line = curl("box1", {**ENDPOINT, "loopback": True}, ["ssh", "-l", "me", "box1"], [])
     assert " | ssh -l me box1 " in line

@@ -41,6 +41,13 @@ def show(monkeypatch, tmp_path, capsys):
     return call
 
 
+def test_a_row_says_what_else_than_text_is_served(show):
+    one = glances.RAW["deployments"][0]
+    raw = {**glances.RAW, "deployments": [{**one, "plan": {**one["plan"], "serves": "embeddings"}}]}
+    _, out = show({"box1": raw})
+    assert "serving embeddings" in out
+
+
 def test_a_row_a_deployment_and_a_card_within_the_page(show):
     status, out = show({"box1": glances.RAW})
     assert status == 0

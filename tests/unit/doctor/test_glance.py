@@ -82,6 +82,19 @@ def test_a_box_that_serves(raw):
     assert seen.drifted == ()
 
 
+@pytest.mark.parametrize("serves", ["embeddings", "reranking"])
+def test_what_serves_no_text_is_told_by_the_tokens_that_it_reads(raw, serves):
+    one = raw["deployments"][0]
+    one["plan"] = {**one["plan"], "serves": serves}
+    one["metrics_before"] += "vllm:prompt_tokens_total 100\n"
+    one["metrics"] += "vllm:prompt_tokens_total 700\n"
+    one["interval_s"] = 2.0
+    found = glance(raw).deployments[0]
+    assert (found.serves, found.tokens_per_s) == (serves, 300.0)
+    one["plan"] = {}
+    assert glance(raw).deployments[0].serves == "text"
+
+
 def test_counters_that_began_anew_give_no_rate(raw):
     raw["deployments"][0]["metrics_before"] = METRICS % 99999
     assert glance(raw).deployments[0].tokens_per_s is None
