@@ -742,7 +742,7 @@ def models(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "model": "only this one: a deployment's name, the catalog's, or the hub's org/name",
+        "model": "only this one, and no image: a deployment's name, the catalog's, or the hub's org/name",
         "check": "say what would move, write nothing",
         "json": JSON,
     },
@@ -751,7 +751,7 @@ def models(
 def update(
     c: Any, host: Any, inventory: Any, model: str = "", check: bool = False, json: bool = False
 ) -> None:
-    """Move the lock to the commits that the hub offers now, and say what that changes."""
+    """Move the lock to the commits and images that are offered now, and say what that changes."""
     from boxwright.cli import updating
 
     updating.update(host, inventory, model=model, check=check, as_json=json)

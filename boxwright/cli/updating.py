@@ -1,4 +1,4 @@
-"""Moving the lock of a box to what the hub offers now, and saying what that changes."""
+"""Moving the lock of a box to what hub and registries offer now, and saying what that changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def update(
     check: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Move the commits of each host's models in the lock; with `check` only say where they would go."""
+    """Move each host's models and images in the lock; with `check` only say where they would go.
+
+    model: only this one, and no image.
+    """
     inventory, names, paths = targets(hosts, inventories)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
@@ -51,25 +54,28 @@ def update(
 def draw(name: str, moves: Sequence[Mapping[str, Any]], *, check: bool) -> None:
     """Print where a host's models stand in the lock and where they go."""
     if not moves:
-        say(f"{name}: no model of a hub is declared")
+        say(f"{name}: no model of a hub and no image with a tag is declared")
         return
     say(name)
     table(
-        ["  deployment", "what", "model", "locked", "now"],
+        ["  deployment", "what", "name", "locked", "now"],
         [
             [
                 f"  {move['deployment']}",
                 move["what"],
                 move["name"],
-                (move["before"] or "not yet")[:10],
-                "the same" if move["before"] == move["after"] else move["after"][:10],
+                short(move["before"]) if move["before"] else "not yet",
+                "the same" if move["before"] == move["after"] else short(move["after"]),
             ]
             for move in moves
         ],
     )
     moved = [move for move in moves if move["before"] != move["after"]]
     for move in moved:
-        if move["changed"] is not None and move["before"]:
+        if move["what"] == "image":
+            if move["before"]:
+                say(wrapped(f"{move['name']}: {image_words(move)}", 2, 4))
+        elif move["changed"] is not None and move["before"]:
             files = ", ".join(move["changed"][:4]) + (", …" if len(move["changed"]) > 4 else "")
             count = len(move["changed"])
             what = (
@@ -79,8 +85,21 @@ def draw(name: str, moves: Sequence[Mapping[str, Any]], *, check: bool) -> None:
             )
             say(wrapped(f"{move['name']}: {what}", 2, 4))
     if not moved:
-        say("  the lock is at what the hub offers")
+        say("  the lock is at what is offered now")
     elif check:
         say("  nothing was written; without --check the lock moves there")
     else:
         say(f"  the lock has moved; what it says comes with  ./invoke provision --host {name}")
+
+
+def short(resolved: str) -> str:
+    """The beginning of a commit or of a digest."""
+    return resolved.removeprefix("sha256:")[:10]
+
+
+def image_words(move: Mapping[str, Any]) -> str:
+    """What another image under the same tag means."""
+    told = f"{size(move['bytes'])} to fetch" if move["bytes"] else "of unknown size"
+    if move["changed"] is None:
+        return told
+    return f"{told}; {', '.join(move['changed']) or 'the same CUDA'}"

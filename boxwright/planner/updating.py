@@ -1,4 +1,4 @@
-"""What moving a box's lock to the hub's present commits would change."""
+"""What moving a box's lock to the present commits of models and digests of images would change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from boxwright.catalog import Catalog
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.facts import HostFacts
-from boxwright.facts.model import File, ModelFiles
+from boxwright.facts.model import File, Image, ModelFiles
 from boxwright.planner import drafters
 from boxwright.planner.lookups import reference
 from boxwright.spec.box import Box, Deployment, ModelRef
@@ -64,6 +64,54 @@ def moves(
             ways_out=("--model one of: " + ", ".join(one.name for one in box.deployments),),
         )
     return found
+
+
+def image_moves(box: Box, facts: HostFacts, locked: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each deployment's image that is declared by a tag: its locked digest, and what the tag means now.
+
+    locked: image -> digest. Raises UserError when a registry does not tell one.
+    """
+    found: list[dict[str, Any]] = []
+    for deployment in box.deployments:
+        image = deployment.image
+        if "@" in image:
+            continue  # a digest that is declared stays
+        answers = [one for one in facts.images if one.reference == image]
+        now = next((one for one in answers if not one.present), None)
+        if now is None or now.error or not now.digest:
+            raise UserError(
+                f"the registry does not tell what {image} is now",
+                where=box.host,
+                why=(now.detail or now.error or "it gave no digest") if now else "it gave no answer",
+                ways_out=("--model NAME moves the lock of a model alone",),
+            )
+        before = locked.get(image)
+        here = next((one for one in answers if one.present and one.digest == before), None)
+        found.append(
+            {
+                "deployment": deployment.name,
+                "what": "image",
+                "name": image,
+                "repo": None,
+                "before": before,
+                "after": now.digest,
+                "changed": _settings(here, now) if before != now.digest else [],
+                "bytes": now.size or 0 if before != now.digest else 0,
+            }
+        )
+    return found
+
+
+def _settings(then: Image | None, now: Image) -> list[str] | None:
+    """What the two say otherwise of CUDA and the driver; None where what was is not known."""
+    if then is None:
+        return None
+    names = sorted({*then.env, *now.env})
+    return [
+        f"{name}: {then.env.get(name, 'none')} -> {now.env.get(name, 'none')}"
+        for name in names
+        if then.env.get(name) != now.env.get(name)
+    ]
 
 
 def _meant(only: str, deployment: Deployment, model: ModelRef) -> bool:

@@ -311,3 +311,28 @@ def test_pipes_and_devices_are_no_files_of_a_model(tmp_path):
     os.mkfifo(tmp_path / "model.safetensors")
     found = host_reading.model_directory(str(tmp_path))
     assert (found["files"], found["tensors"]) == ([], None)
+
+
+@pytest.mark.parametrize(("all_of_them", "asked"), [(False, ["r/gone:1"]), (True, ["r/here:1", "r/gone:1"])])
+def test_registries_are_asked_of_what_is_here_only_where_that_is_wanted(monkeypatch, all_of_them, asked):
+    module = importlib.import_module("boxwright.ansible.modules.host_facts")
+    seen = []
+
+    class Registry:
+        def image(self, reference):
+            seen.append(reference)
+            return {"reference": reference, "digest": "sha256:" + "b" * 64}
+
+    monkeypatch.setattr(module.registry_access, "ask_as_docker", lambda *_: Registry())
+    parameters = {
+        "ca": "",
+        "proxy": "",
+        "endpoint": "",
+        "token": "",
+        "models": [],
+        "images": ["r/here:1", "r/gone:1"],
+        "ask_registries": all_of_them,
+    }
+    told = module.lookups(parameters, [], [{"reference": "r/here:1", "present": True}])
+    assert [one["reference"] for one in told["registry"]] == asked
+    assert sorted(seen) == sorted(asked)

@@ -1,4 +1,4 @@
-"""Moves a host's lock to what the hub offers now, on the controller, and tells what that changes."""
+"""Moves a host's lock to what is offered now, on the controller, and tells what that changes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from boxwright import catalog, facts
+from boxwright.ansible.action.host_facts import arguments
 from boxwright.ansible.declared import (
     box_of,
     drafter_lock_name,
     lock_name,
     lock_path,
+    locked_digests,
     locked_revisions,
     plain,
 )
@@ -22,6 +24,7 @@ from boxwright.errors import UserError
 from boxwright.planner import updating
 from boxwright.planner.lookups import lookups
 from boxwright.spec import lock
+from boxwright.spec.box import Box
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
@@ -38,10 +41,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             raise AnsibleActionFail("the host is of no inventory, so it has no lock")
         try:
             box = box_of(self._templar, variables)
-            locked = locked_revisions(path, box, known)
+            locked, digests = locked_revisions(path, box, known), locked_digests(path, box)
             wanted = lookups(box.deployments, known, {}, {}) + lookups(box.deployments, known, *locked)
             asked = self._execute_module(
-                module_name="host_facts", module_args=_arguments(box, wanted), task_vars=variables
+                module_name="host_facts",
+                module_args=_arguments(box, known, wanted, digests, images=not only),
+                task_vars=variables,
             )
             if asked.get("failed"):
                 return dict(asked)
@@ -50,6 +55,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
                 one.name: (lock_name(one, known), drafter_lock_name(one, known)) for one in box.deployments
             }
             moves = updating.moves(box, known, told, locked, names, only)
+            if not only:
+                moves += updating.image_moves(box, told, digests)
             if not self._task.check_mode:
                 _write(path, box.host, moves)
         except UserError as error:
@@ -58,20 +65,24 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
         return {**result, "changed": bool(changed), "moves": moves}
 
 
-def _arguments(box: Any, models: list[dict[str, str]]) -> dict[str, Any]:
+def _arguments(
+    box: Box, known: catalog.Catalog, models: list[dict[str, str]], digests: dict[str, str], *, images: bool
+) -> dict[str, Any]:
+    asked = arguments(box, ({}, {}), known)
     return {
-        "root_dir": box.root_dir,
-        "config_dir": box.config_dir,
+        **asked,
         "models": [dict(one) for one in {tuple(sorted(one.items())): one for one in models}.values()],
-        "endpoint": box.hub.endpoint,
-        "token": box.hub.token.reveal() if box.hub.token else "",
-        "proxy": box.proxy or "",
+        "images": asked["images"] if images else [],
+        "digests": digests,
+        "ask_registries": True,
     }
 
 
 def _write(path: Path, host: str, moves: list[Mapping[str, Any]] | Any) -> None:
     for move in moves:
-        if move["what"] == "weights":
+        if move["what"] == "image":
+            lock.update(path, host, move["deployment"], image=move["name"], image_digest=move["after"])
+        elif move["what"] == "weights":
             lock.update(path, host, move["deployment"], model=move["name"], revision=move["after"])
         else:
             lock.update(path, host, move["deployment"], drafter=move["name"], drafter_revision=move["after"])

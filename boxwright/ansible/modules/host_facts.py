@@ -52,6 +52,10 @@ options:
       revision: {type: str, description: "Branch, tag or commit; left out, the hub's default branch."}
       path: {type: path, description: "A directory on the host."}
   images: {type: list, elements: str, default: [], description: "Container images to look up."}
+  ask_registries:
+    description: "Whether registries are also asked of images that are here, for what their tags mean now."
+    type: bool
+    default: false
   digests: {type: dict, default: {}, description: "Image -> the digest that it was locked to."}
   endpoint: {type: str, default: "https://huggingface.co", description: "The model hub."}
   token: {type: str, default: "", description: "The hub's token."}
@@ -229,7 +233,11 @@ def lookups(
         for model in parameters["models"]
         if model.get("repo") and (model["repo"], model.get("revision")) not in kept
     ]
-    missing = [reference for reference in parameters["images"] if reference not in here]
+    missing = [
+        reference
+        for reference in parameters["images"]
+        if parameters["ask_registries"] or reference not in here
+    ]
     with ThreadPoolExecutor(max_workers=8) as pool:
         asked = [pool.submit(hub.model, model["repo"], model.get("revision")) for model in models]
         seen = [pool.submit(registry.image, reference) for reference in missing]
@@ -324,6 +332,7 @@ def main() -> None:
             "docker_root": {"type": "path", "default": "/var/lib/docker"},
             "models": {"type": "list", "elements": "dict", "default": [], "options": model},
             "images": {"type": "list", "elements": "str", "default": []},
+            "ask_registries": {"type": "bool", "default": False},
             "digests": {"type": "dict", "default": {}},
             "endpoint": {"type": "str", "default": "https://huggingface.co"},
             "token": {"type": "str", "default": "", "no_log": True},

@@ -116,6 +116,8 @@ def _differences(case: Case, record: Mapping[str, object]) -> list[tuple[str, st
     found: list[tuple[str, str | None, str | None]] = []
     if record.get("image") != declared.image:
         found.append(("image", *_images(_text(record.get("image")), declared.image)))
+    elif moved := _moved(case, record):
+        found.append(("image", *moved))
     weights = _weights_difference(case, record)
     if weights:
         found.append(("weights", *weights))
@@ -145,6 +147,18 @@ def _differences(case: Case, record: Mapping[str, object]) -> list[tuple[str, st
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def _moved(case: Case, record: Mapping[str, object]) -> tuple[str, str] | None:
+    """The digests of an image that is to be fetched under the tag that serves already."""
+    seen, was = case.image_facts, record.get("image_digest")
+    if seen is None or seen.present or not seen.digest or not isinstance(was, str) or was == seen.digest:
+        return None
+    return _digest(was), _digest(seen.digest)
+
+
+def _digest(whole: str) -> str:
+    return whole.removeprefix("sha256:")[:12]
 
 
 def _images(was: str | None, to: str) -> tuple[str | None, str]:

@@ -186,6 +186,11 @@ HOSTS = {
     "image gone": (
         {"images/0/present": False, "images/0/size": 9_700_000_000},
         ["q: image on the host none -> 9.7 GB of vllm/vllm-openai:v0.29.0, fetched"]),
+    "the tag that serves means another image": (
+        {"images/0/present": False, "images/0/size": 9_700_000_000, "images/0/digest": f"sha256:{'b' * 64}",
+         "releases/0/record/image_digest": f"sha256:{'a' * 64}"},
+        ["q: image on the host none -> 9.7 GB of vllm/vllm-openai:v0.29.0, fetched",
+         f"q: image {'a' * 12} -> {'b' * 12}, {RELEASE}"]),
     "no release": ({"releases": []}, ["q: release none -> vllm/vllm-openai:v0.29.0, first release"]),
     "other weights": (
         {"releases/0/record/model_directory":

@@ -5,7 +5,7 @@ import pytest
 from boxwright import catalog
 from boxwright.errors import UserError
 from boxwright.facts import HostFacts
-from boxwright.facts.model import File, ModelFiles
+from boxwright.facts.model import File, Image, ModelFiles
 from boxwright.planner import updating
 from boxwright.spec.validate import judged_box
 
@@ -85,3 +85,64 @@ def test_only_one(only, count):
     with pytest.raises(UserError) as caught:
         updating.moves(box(), KNOWN, told(answer(NEW)), ({}, {}), NAMES, "other")
     assert "--model one of: q" in str(caught.value)
+
+
+IMAGE = "vllm/vllm-openai:v0.32.0"
+BEFORE, AFTER = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+
+
+def seen(*images):
+    import dataclasses
+
+    return dataclasses.replace(next(iter(FACTS)), images=images)
+
+
+def here(digest=BEFORE, **env):
+    return Image(IMAGE, present=True, size=20, digest=digest, env=env)
+
+
+def there(digest=AFTER, **env):
+    return Image(IMAGE, present=False, size=9, digest=digest, env=env)
+
+
+@pytest.mark.parametrize(
+    ("images", "locked", "expected"),
+    [
+        (
+            (here(CUDA_VERSION="13.0"), there(CUDA_VERSION="13.1", NVIDIA_REQUIRE_CUDA="x")),
+            {IMAGE: BEFORE},
+            (BEFORE, AFTER, ["CUDA_VERSION: 13.0 -> 13.1", "NVIDIA_REQUIRE_CUDA: none -> x"], 9),
+        ),
+        ((here(), there(BEFORE)), {IMAGE: BEFORE}, (BEFORE, BEFORE, [], 0)),
+        ((there(),), {IMAGE: BEFORE}, (BEFORE, AFTER, None, 9)),
+        ((there(),), {}, (None, AFTER, None, 9)),
+        # What lies on the box under the tag is not what was locked: of that nothing is known.
+        ((here(AFTER), there()), {IMAGE: BEFORE}, (BEFORE, AFTER, None, 9)),
+    ],
+)
+def test_what_a_tag_means_now(images, locked, expected):
+    (move,) = updating.image_moves(box(), seen(*images), locked)
+    assert (move["before"], move["after"], move["changed"], move["bytes"]) == expected
+    assert (move["what"], move["name"], move["deployment"]) == ("image", IMAGE, "q")
+
+
+def test_a_declared_digest_stays():
+    pinned = f"{IMAGE}@{BEFORE}"
+    deployment = {"name": "q", "model": {"repo": "org/a"}, "image": pinned}
+    assert updating.image_moves(judged_box("box1", {"box_deployments": [deployment]}), seen(), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("images", "why"),
+    [
+        ((), "no answer"),
+        ((here(),), "no answer"),
+        ((Image(IMAGE, present=False, error="dns", detail="r: does not resolve"),), "does not resolve"),
+        ((there(None),), "no digest"),
+    ],
+)
+def test_a_registry_that_does_not_tell(images, why):
+    with pytest.raises(UserError) as caught:
+        updating.image_moves(box(), seen(*images), {IMAGE: BEFORE})
+    assert why in str(caught.value)
+    assert "--model" in str(caught.value)
