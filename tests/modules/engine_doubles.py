@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import math
 import threading
 
 from ansible.module_utils.systemctl import UnitState
@@ -90,6 +91,47 @@ class Server:
     def close(self):
         self._server.shutdown()
         self._server.server_close()
+
+
+def letters(text):
+    """A vector that says which letters a text has: near texts share most of them."""
+    return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+def alike(one, other):
+    """The cosine of two vectors."""
+    return sum(a * b for a, b in zip(one, other, strict=True)) / (math.hypot(*one) * math.hypot(*other))
+
+
+class Vectors(Server):
+    """A server that makes vectors and ranks; its attributes are how it misbehaves."""
+
+    def __init__(self):
+        super().__init__()
+        self.made = letters
+        self.scored = lambda query, text: alike(letters(query), letters(text))
+        self.change = lambda document: document
+        self.longest = 512
+
+    def models_document(self):
+        return {"data": [{"id": name, "max_model_len": self.longest} for name in self.models]}
+
+    def answer(self, body):
+        if "input" in body:
+            entries = [
+                {"index": place, "object": "embedding", "embedding": self.made(text)}
+                for place, text in enumerate(body["input"])
+            ]
+            tokens = sum(len(text.split()) + 2 for text in body["input"])
+            document = {"object": "list", "data": entries, "usage": {"prompt_tokens": tokens}}
+        else:
+            ranked = [
+                {"index": place, "relevance_score": self.scored(body["query"], text)}
+                for place, text in enumerate(body["documents"])
+            ]
+            ranked.sort(key=lambda entry: -entry["relevance_score"])
+            document = {"results": ranked, "usage": {"total_tokens": 9}}
+        return self.change(document)
 
 
 def unit_state(active="active", sub="running", **changes):

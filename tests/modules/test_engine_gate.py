@@ -11,10 +11,11 @@ from ansible.module_utils.engine_store import Store, checkpoint
 from ansible.module_utils.systemctl import UnitError
 
 from boxwright.ansible.modules import engine_gate
+from boxwright.planner.result import PROMPTS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from engine_box import Box
-from engine_doubles import ANSWER
+from engine_doubles import ANSWER, Vectors
 
 
 @pytest.fixture
@@ -303,6 +304,53 @@ def test_what_the_checkpoint_answered_is_held_against_the_next_release(box, gate
     assert "failed" not in gate({"qwen": "new"}, plan, gate_skip=["reference"])
     store = Store(str(box.root), "qwen")
     assert store.reference(checkpoint(store.read("new").state)) is None
+
+
+@pytest.fixture
+def vectors(box):
+    """The box with an engine that makes vectors and ranks, and a plan that asks it for these."""
+    box.server.close()
+    box.server = Vectors()
+
+    def plan(identity, serves="embeddings"):
+        gate = {"serves": serves, "prompt": PROMPTS[serves], "expect": None, "timeout_s": 5}
+        return box.release(identity, serves=serves, gate=gate)
+
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("serves", "answer"),
+    [("embeddings", "a vector of 26 numbers: "), ("reranking", ": The capital of France is Paris.;")],
+)
+def test_what_serves_no_text_goes_live_when_it_has_answered_in_its_own_way(
+    box, gate, vectors, serves, answer
+):
+    plan = vectors("one", serves)
+    result = gate({"qwen": "one"}, plan)
+    assert answer in result["results"][0]["answer"]
+    assert box.link("current") == "one"
+    assert not any("messages" in body for body in box.server.asked)
+    asked = len(box.server.asked)
+    assert gate({"qwen": "one"}, plan)["changed"] is False
+    assert len(box.server.asked) == asked + 1, "a rerun asks once"
+
+
+def test_vectors_that_are_garbled_bring_the_release_before_back(box, gate, vectors):
+    assert "failed" not in gate({"qwen": "old"}, vectors("old"))
+    plan, made = vectors("new"), box.server.made
+    box.server.made = lambda text: [number + 40 * (place == 3) for place, number in enumerate(made(text))]
+    result = gate({"qwen": "new"}, plan)
+    assert "another one than the release before it made" in result["msg"]
+    assert "The release before it, old, serves again." in result["msg"]
+    assert (box.running, box.link("current")) == ({"qwen": "old"}, "old")
+
+
+def test_an_engine_that_chats_instead_is_no_engine_for_vectors(box, gate, vectors):
+    plan = vectors("new")
+    box.server.status = 404
+    result = gate({"qwen": "new"}, plan)
+    assert "/v1/embeddings answered HTTP 404" in result["msg"]
 
 
 def test_a_rerun_examines_nothing(box, gate):

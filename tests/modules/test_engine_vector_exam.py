@@ -16,46 +16,10 @@ from ansible.module_utils.progress import Progress
 from boxwright.planner.result import PROMPTS
 
 sys.path.insert(0, str(Path(__file__).parent))
-from engine_doubles import KEY, Clock, Server, unit_state
+from engine_doubles import KEY, Clock, Vectors, letters, unit_state
 
 #: Answers of a real vLLM to this exam, as it gave them (tests/engines/record_vectors.py).
 RECORDED = json.loads(Path(__file__).with_name("recorded_vectors.json").read_text(encoding="utf-8"))
-
-
-def letters(text):
-    """A vector that says which letters a text has: near texts share most of them."""
-    return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
-
-
-class Vectors(Server):
-    """A server that makes vectors and ranks; its attributes are how it misbehaves."""
-
-    def __init__(self):
-        super().__init__()
-        self.made = letters
-        self.scored = lambda query, text: cosine(letters(query), letters(text))
-        self.change = lambda document: document
-        self.longest = 512
-
-    def models_document(self):
-        return {"data": [{"id": name, "max_model_len": self.longest} for name in self.models]}
-
-    def answer(self, body):
-        if "input" in body:
-            entries = [
-                {"index": place, "object": "embedding", "embedding": self.made(text)}
-                for place, text in enumerate(body["input"])
-            ]
-            tokens = sum(len(text.split()) + 2 for text in body["input"])
-            document = {"object": "list", "data": entries, "usage": {"prompt_tokens": tokens}}
-        else:
-            ranked = [
-                {"index": place, "relevance_score": self.scored(body["query"], text)}
-                for place, text in enumerate(body["documents"])
-            ]
-            ranked.sort(key=lambda entry: -entry["relevance_score"])
-            document = {"results": ranked, "usage": {"total_tokens": 9}}
-        return self.change(document)
 
 
 @pytest.fixture
