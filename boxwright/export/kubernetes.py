@@ -267,7 +267,8 @@ def _model(release: Release) -> dict[str, Any]:
             }
         ],
         "vllmConfig": {
-            "enablePrefixCaching": "--no-enable-prefix-caching" not in words,
+            # Switched on by hand it is for models that write text: the others may answer wrongly with it.
+            "enablePrefixCaching": not {"--no-enable-prefix-caching", "--runner", "--task"} & set(words),
             "extraArgs": _without(words, ("--host", "--port")),
         },
         "env": _env(release),

@@ -70,6 +70,8 @@ DECLARED = {
     "bf16 cache": {"kv_cache": "bf16"},
     "a share of the card, no prefix cache": {"gpu_memory_utilization": 0.85, "prefix_caching": False},
     "its own context": {"context": "auto"},
+    "vectors": {"model": ModelRef(name="qwen3-embedding-0.6b")},
+    "an encoder that ranks": {"model": ModelRef(name="bge-reranker-v2-m3"), "context": "auto"},
     "options of one's own": {"extra_args": {"attention-backend": "triton", "log-level": "warning"}},
 }
 

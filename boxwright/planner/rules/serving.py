@@ -8,7 +8,7 @@ from typing import Any
 from boxwright.catalog.purpose import RERANKING, TEXT
 from boxwright.engines.vllm_names import spelling
 from boxwright.planner.case import Case
-from boxwright.planner.rules.registry import Note, gate, note
+from boxwright.planner.rules.registry import Note, advice, gate, note
 from boxwright.planner.rules.words import listed, shown
 from boxwright.planner.yarn import parsed
 
@@ -147,6 +147,24 @@ def without_scores(case: Case) -> Note | None:
         "extra_args: {hf-overrides: {architectures: […ForSequenceClassification], "
         'classifier_from_token: ["no", "yes"], is_original_qwen3_reranker: true}}, for a Qwen3-Reranker',
         at="serves",
+    )
+
+
+@advice("ranker-has-a-form", source="https://huggingface.co/Qwen/Qwen3-Reranker-0.6B")
+def has_a_form(case: Case) -> Note | None:
+    """Qwen3-Reranker was trained on an instruction, a query and a document in a form of its own.
+
+    vLLM joins query and document plainly unless a template is named; it ranks such pairs too, less well.
+    """
+    given = {spelling(name) for name in case.deployment.extra_args}
+    if case.settings.serves != RERANKING or case.settings.convert is None or "chat-template" in given:
+        return None
+    return note(
+        f"{shown(case.model.name)} ranks best what is written in the form of its card, and plain "
+        "requests are not",
+        "have clients write query and documents as the card says",
+        "extra_args: {chat-template: …}, a template that the image has",
+        at="model",
     )
 
 

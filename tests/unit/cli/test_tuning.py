@@ -10,6 +10,7 @@ from boxwright.cli import bisecting, trials, tuning
 from boxwright.cli.ansible_run import HostReport, RunReport
 from boxwright.cli.tune_journal import Journal
 from boxwright.errors import UserError
+from boxwright.facts import HostFacts
 from boxwright.spec.problem import SpecErrors
 from boxwright.spec.validate import judged_box
 from boxwright.tuner.trial import Candidate, Trial
@@ -174,6 +175,32 @@ def test_limits_of_the_cards_are_tried_as_the_roles_own_variables(box, tune):
     box.speed = lambda options: 50
     tune("power", objective="decode")
     assert box.tried[1] == {"gpu_tuning_power_limit_w": 400}
+
+
+def test_what_serves_no_text_by_its_files_is_not_tuned(box, tune, monkeypatch, tmp_path):
+    declared = "{name: qwen, model: {repo: org/name}, image: 'vllm/vllm-openai:v0.29.0'}"
+    (tmp_path / "inv" / "host_vars" / "box1.yml").write_text(
+        f"box_gpus: {{model: rtx5090, count: 1}}\nbox_deployments: [{declared}]\n"
+    )
+    sizes = {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 4, "intermediate_size": 256}
+    config = {"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 300, **sizes}
+    model = {"request": "org/name", "origin": "hub", "repo": "org/name", "revision": "a" * 40}
+    model["config"] = {**config, "max_position_embeddings": 512}
+    model["files"] = [{"path": "model.safetensors", "size": 4000000}]
+    system = {"id": "debian", "version_id": "13", "codename": "trixie", "architecture": "x86_64"}
+    system["kernel"] = "6.12"
+
+    def facts(raw, host):
+        box1 = judged_box(host, {"box_gpus": {"model": "rtx5090", "count": 1}})
+        plain = planner.offline_facts(box1, catalog.load()).to_json()
+        return HostFacts.from_json({**plain, "recorded": True, "os": system, "models": [model]})
+
+    monkeypatch.setattr(trials.host_facts, "parse", facts)
+    with pytest.raises(UserError) as error:
+        tune()
+    assert error.value.what.startswith("qwen serves embeddings, and the benchmark measures")
+    assert (box.calls[0], box.calls[-1]) == ("tune_begin.yml", "tune_end.yml")
+    assert not box.tried
 
 
 def test_one_that_the_box_refuses_or_that_fails_is_told_and_the_others_go_on(box, tune):

@@ -251,6 +251,14 @@ def test_the_charts_values_say_what_the_manifests_say():
     assert "api-key" not in json.dumps(model)
 
 
+@pytest.mark.parametrize("words", [["--runner", "pooling"], ["--task", "embed"]])
+def test_the_charts_values_cache_no_prefixes_of_what_writes_no_text(words):
+    [model] = values(release({**PLAIN, "command": [*PLAIN["command"], *words]}))["servingEngineSpec"][
+        "modelSpec"
+    ]
+    assert model["vllmConfig"]["enablePrefixCaching"] is False
+
+
 def test_another_engine_is_none_of_the_charts():
     other = release({**PLAIN, "command": ["python3", "-m", "sglang.launch_server"]})
     assert set(kubernetes.files([other])) == {"boxwright-small.yaml"}
