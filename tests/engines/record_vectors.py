@@ -24,7 +24,7 @@ import conftest  # noqa: E402, F401  # puts ansible.module_utils where modules f
 from ansible.module_utils.engine_exam import Matter  # noqa: E402
 from ansible.module_utils.engine_probe import Endpoint, ProbeError  # noqa: E402
 from ansible.module_utils.engine_vector_exam import VectorExam  # noqa: E402
-from ansible.module_utils.engine_watch import GateError, Watch, question_of  # noqa: E402
+from ansible.module_utils.engine_watch import STAGE_TIMEOUTS_S, GateError, Watch, question_of  # noqa: E402
 from ansible.module_utils.progress import Progress  # noqa: E402
 from engine_doubles import KEY, unit_state  # noqa: E402
 
@@ -33,7 +33,7 @@ from boxwright.ansible.module_utils.engine_container import BASE_ENV  # noqa: E4
 from boxwright.facts import HostFacts  # noqa: E402
 from boxwright.spec.box import box_from_variables  # noqa: E402
 
-NAME, PORT, WAIT_S = "boxwright-recording", 18231, 300
+NAME, PORT, WAIT_S = "boxwright-recording", 18231, 900
 GUARD = ROOT / "boxwright" / "ansible" / "module_utils" / "engine_guard.py"
 WRAPPER = (
     'export PYTHONPATH=/run/boxwright${PYTHONPATH:+:$PYTHONPATH} && exec "$@" --middleware engine_guard.Guard'
@@ -136,7 +136,7 @@ def examined(model: Path, deployment: dict[str, Any], image: str, cache: Path, c
             watch = Watch(
                 "tiny", endpoint, unit_state, lambda: True, list, Progress(str(Path(place, "progress")))
             )
-            watch.until_listed("tiny", WAIT_S, {})
+            watch.until_listed("tiny", WAIT_S, dict.fromkeys(STAGE_TIMEOUTS_S, WAIT_S))
             ready = time.monotonic() - began
             question = question_of(deployment["gate"])
             matter = Matter(deployment, question, None, 8192)
