@@ -193,12 +193,21 @@ def _proxy(decode: Decoder, value: object, path: str) -> object:
     return AT_CONTROLLER if text == CONTROLLER else text
 
 
+HUGGING_FACE, MODELSCOPE = "https://huggingface.co", "https://modelscope.cn"
+
+
 @dataclass(frozen=True)
 class Hub:
-    """Where weights come from (Hugging Face protocol). endpoint: URL without a final slash."""
+    """Where weights come from. kind: the protocol. endpoint: URL without a final slash."""
 
-    endpoint: str = "https://huggingface.co"
+    kind: str = "huggingface"
+    endpoint: str = HUGGING_FACE
     token: Secret | None = field(default=None, metadata={READ: _secret})
+
+    @property
+    def address(self) -> str:
+        """The endpoint, or that of the hub whose protocol is declared where none is."""
+        return MODELSCOPE if (self.kind, self.endpoint) == ("modelscope", HUGGING_FACE) else self.endpoint
 
 
 @dataclass(frozen=True)

@@ -327,6 +327,7 @@ def test_registries_are_asked_of_what_is_here_only_where_that_is_wanted(monkeypa
     parameters = {
         "ca": "",
         "proxy": "",
+        "hub": "huggingface",
         "endpoint": "",
         "token": "",
         "models": [],

@@ -38,8 +38,7 @@ class Hub:
         """A model at a revision (None: the default branch), or the reason there is nothing."""
         found: Dict[str, Any] = {"origin": "hub", "repo": repo, "requested": revision}
         try:
-            asked = quote(revision or "main", safe="")
-            found["revision"] = _commit(self._get("/api/models/%s/revision/%s" % (quote(repo), asked)).json())
+            found["revision"] = self._revision(repo, revision)
             found["files"] = self._tree(repo, found["revision"])
             found["config"] = self._config(repo, found)
             found["loaded"] = self._loaded(repo, found)
@@ -48,6 +47,15 @@ class Hub:
             kind = "rate-limited" if error.status == 429 else error.kind
             found.update(error=kind, detail=error.detail, code=error.code, status=error.status)
         return found
+
+    def _revision(self, repo: str, revision: Optional[str]) -> str:
+        """The commit that a revision means now."""
+        asked = quote(revision or "main", safe="")
+        return _commit(self._get("/api/models/%s/revision/%s" % (quote(repo), asked)).json())
+
+    def _place(self, repo: str, revision: str, path: str) -> str:
+        """Where a file lies, below the endpoint."""
+        return "/%s/resolve/%s/%s" % (quote(repo), revision, quote(path))
 
     def _get(self, path: str, headers: Optional[Dict[str, str]] = None, limit: int = LONGEST_JSON) -> Any:
         """An answer; asked again after a while where the hub is busy or has a fault of its own."""
@@ -63,8 +71,9 @@ class Hub:
 
     def _file(self, repo: str, found: Dict[str, Any], path: str, first: int, last: int) -> bytes:
         """The bytes first to last of a file, as many of them as there are."""
-        url = "/%s/resolve/%s/%s" % (quote(repo), found["revision"], quote(path))
-        answer = self._get(url, {"Range": "bytes=%d-%d" % (first, last)}, last + 1)
+        answer = self._get(
+            self._place(repo, found["revision"], path), {"Range": "bytes=%d-%d" % (first, last)}, last + 1
+        )
         body: bytes = answer.body
         if answer.status != 206:
             # A server that knows no ranges sends the whole from its start.

@@ -11,7 +11,7 @@ from ansible.module_utils.progress import Progress
 from ansible.module_utils.weight_download import DiskError, Download, is_full
 from ansible.module_utils.weight_files import is_weights
 from ansible.module_utils.weight_meter import Limits, Meter
-from ansible.module_utils.weight_sources import Client, HubSource, Source
+from ansible.module_utils.weight_sources import Client, HubSource, ModelScopeSource, Source
 from ansible.module_utils.weight_store import Store, StoreError
 
 #: Seconds that making the official client's environment may take.
@@ -20,7 +20,7 @@ ENVIRONMENT_S = 3600
 
 class Hub(NamedTuple):
     """How the hub is reached. token, proxy: "" for none; python: makes the official client's environment
-    when it is needed and gives its interpreter; script: the text of resolve.py.
+    when it is needed and gives its interpreter; script: the text of resolve.py; kind: the protocol.
     """
 
     endpoint: str
@@ -28,6 +28,7 @@ class Hub(NamedTuple):
     proxy: str
     python: Callable[[], str]
     script: str
+    kind: str = "huggingface"
 
 
 class Fetched(NamedTuple):
@@ -100,7 +101,10 @@ def fetch(
     return Fetched(sums, meter.came, meter.notes)
 
 
-def _hub_source(store: Store, hub: Hub, limits: Limits, meter: Meter) -> HubSource:
+def _hub_source(store: Store, hub: Hub, limits: Limits, meter: Meter) -> Source:
+    lines = Lines(hub.proxy, timeout=min(30.0, limits.stall_s))
+    if hub.kind == "modelscope":
+        return ModelScopeSource(hub.endpoint, store.repo, store.revision, hub.token, lines)
     script = os.path.join(store.staging, "resolve.py")
 
     def python() -> str:
@@ -111,7 +115,6 @@ def _hub_source(store: Store, hub: Hub, limits: Limits, meter: Meter) -> HubSour
         return interpreter
 
     client = Client(python, script, _environment(store, hub), hub.token)
-    lines = Lines(hub.proxy, timeout=min(30.0, limits.stall_s))
     return HubSource(hub.endpoint, store.repo, store.revision, client, lines, limits.workers)
 
 

@@ -28,6 +28,7 @@ from ansible.module_utils import (
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.hub_lookup import Hub
+from ansible.module_utils.modelscope_lookup import ModelScope
 from ansible.module_utils.registry_lookup import cuda_env
 from ansible.module_utils.web import Reader
 
@@ -57,6 +58,7 @@ options:
     type: bool
     default: false
   digests: {type: dict, default: {}, description: "Image -> the digest that it was locked to."}
+  hub: {type: str, choices: [huggingface, modelscope], default: huggingface, description: "Its protocol."}
   endpoint: {type: str, default: "https://huggingface.co", description: "The model hub."}
   token: {type: str, default: "", description: "The hub's token."}
   insecure_registries: {type: list, elements: str, default: [], description: "Registries read in plain HTTP."}
@@ -100,6 +102,8 @@ LOOKUP_DEADLINE, LOOKUP_TIMEOUT = 45, 10
 
 CDI_SPEC = "/etc/cdi/nvidia.yaml"
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+#: By protocol: who asks a hub.
+HUBS = {"huggingface": Hub, "modelscope": ModelScope}
 COMMANDS = {
     "topology": ["nvidia-smi", "topo", "-m"],
     "smi-version": ["nvidia-smi", "--version"],
@@ -219,7 +223,7 @@ def lookups(
     """What hub and registries say of the models and images that the host does not have already."""
     authorities = [parameters["ca"]] if parameters["ca"] else []
     reader = Reader(LOOKUP_TIMEOUT, LOOKUP_DEADLINE, parameters["proxy"], authorities=authorities)
-    hub = Hub(parameters["endpoint"], parameters["token"], reader)
+    hub = HUBS[parameters["hub"]](parameters["endpoint"], parameters["token"], reader)
     registry = registry_access.ask_as_docker(parameters, LOOKUP_TIMEOUT, LOOKUP_DEADLINE)
     whole = [
         model
@@ -334,6 +338,7 @@ def main() -> None:
             "images": {"type": "list", "elements": "str", "default": []},
             "ask_registries": {"type": "bool", "default": False},
             "digests": {"type": "dict", "default": {}},
+            "hub": {"type": "str", "choices": sorted(HUBS), "default": "huggingface"},
             "endpoint": {"type": "str", "default": "https://huggingface.co"},
             "token": {"type": "str", "default": "", "no_log": True},
             "insecure_registries": {"type": "list", "elements": "str", "default": []},

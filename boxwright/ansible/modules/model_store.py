@@ -70,9 +70,12 @@ options:
 
 
 class Work(NamedTuple):
-    """One revision. code: it may name classes; look: what was found of it; entries: what it holds at last."""
+    """One revision. hub: the protocol of where it is; code: it may name classes; look: what was found of it;
+    entries: what it holds at last.
+    """
 
     store: Store
+    hub: str
     endpoint: str
     code: bool
     look: Look
@@ -167,7 +170,9 @@ class Call:
                 raise StoreError(refused)
         look = self.inspect(store)
         endpoint = weights.get("endpoint") or "https://huggingface.co"
-        return Work(store, endpoint, code or native, look, look.entries)
+        return Work(
+            store, str(weights.get("hub") or "huggingface"), endpoint, code or native, look, look.entries
+        )
 
     def inspect(self, store: Store) -> Look:
         """Look at one store, telling of the hashing when there is much of it."""
@@ -228,6 +233,7 @@ class Call:
             self.params["proxy"] or "",
             self.client,
             self.params["client"],
+            work.hub,
         )
         limits = Limits(
             self.params["connections"], self.params["stall_s"], bytes_per_s=self.params["bytes_per_s"]

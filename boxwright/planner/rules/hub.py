@@ -41,7 +41,7 @@ def unreachable(case: Case) -> Iterator[Note]:
 
     A host whose store has the locked revision needs no hub.
     """
-    hub = case.host.box.hub.endpoint
+    hub = case.host.box.hub.address
     for source, at, _ in _failed(case, "unreachable", "dns", "tls"):
         yield note(
             f"the hub {hub} cannot be used for {shown(source.name)}: {source.detail}",
@@ -94,7 +94,7 @@ def unauthorized(case: Case) -> Iterator[Note]:
         if answer.code == "GatedRepo":
             yield note(
                 f"{shown(source.repo)} is gated (401): the hub shows it to those who accepted its licence",
-                f"accept its licence at {hub.endpoint}/{source.repo}, then {way}",
+                f"accept its licence at {hub.address}/{source.repo}, then {way}",
                 at=at,
             )
             continue
@@ -121,7 +121,7 @@ def forbidden(case: Case) -> Iterator[Note]:
             continue
         yield note(
             f"the account of the token may not read {shown(source.repo)} (403)",
-            f"accept its licence at {case.host.box.hub.endpoint}/{source.repo}",
+            f"accept its licence at {case.host.box.hub.address}/{source.repo}",
             "give the token the right to read the repository, where it is a fine-grained one",
             at=at,
         )

@@ -241,3 +241,16 @@ def test_the_box_defaults_are_those_of_preflight() -> None:
         "box1", {name: declared[name]["default"] for name in shared if "default" in declared[name]}
     )
     assert found == Box(host="box1")
+
+
+@pytest.mark.parametrize(
+    ("hub", "address"),
+    [
+        ({}, "https://huggingface.co"),
+        ({"kind": "modelscope"}, "https://modelscope.cn"),
+        ({"kind": "modelscope", "endpoint": "http://hub.example:8300"}, "http://hub.example:8300"),
+        ({"endpoint": "https://hub.example"}, "https://hub.example"),
+    ],
+)
+def test_a_hub_has_the_address_of_its_protocol_where_none_is_declared(hub, address):
+    assert box_from_variables("box1", {"box_hub": hub}).hub.address == address
