@@ -7,7 +7,14 @@ from typing import Any, Dict, List
 from urllib.parse import urlsplit
 
 from ansible.module_utils.http_ranges import Lines
-from ansible.module_utils.weight_sources import DirectorySource, PeerSource, Source, WebSource
+from ansible.module_utils.s3_signature import Keys
+from ansible.module_utils.weight_sources import (
+    BucketSource,
+    DirectorySource,
+    PeerSource,
+    Source,
+    WebSource,
+)
 from ansible.module_utils.weight_store import Store
 
 #: Seconds without a byte after which another place is asked for the same.
@@ -22,6 +29,16 @@ def boxes(store: Store, peers: List[Dict[str, Any]], key: str) -> List[Source]:
         for peer in peers
         if store.place in peer["places"]
     ]
+
+
+def buckets(store: Store, bucket: Dict[str, Any], proxy: str) -> List[Source]:
+    """The declared bucket, if any: url, access_key, secret_key, region."""
+    if not bucket:
+        return []
+    keys = Keys(bucket["access_key"], bucket["secret_key"], bucket.get("region") or "us-east-1")
+    base = "%s/%s" % (bucket["url"].rstrip("/"), store.place)
+    lines = Lines(proxy, timeout=MIRROR_TIMEOUT_S)
+    return [BucketSource(urlsplit(bucket["url"]).netloc, base, lines, keys)]
 
 
 def mirrors(store: Store, given: List[str], proxy: str) -> List[Source]:

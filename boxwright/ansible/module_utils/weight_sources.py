@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import threading
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from ansible.module_utils import modelscope_lookup, worker
+from ansible.module_utils import modelscope_lookup, s3_signature, worker
 from ansible.module_utils.http_ranges import Address, FetchError, Lines
+from ansible.module_utils.s3_signature import Keys
 
 Sink = Callable[[memoryview], None]
 #: Seconds that the official client may take for one answer beside what the hub asks to wait.
@@ -179,6 +181,26 @@ class WebSource(Source):
         """Read a range of the file."""
         address = Address("%s/%s" % (self._base, quote(path)), self._secret)
         self._lines.read(address, first, end, size, sink)
+
+    def close(self) -> None:
+        """End every connection."""
+        self._lines.abort()
+
+
+class BucketSource(Source):
+    """A revision's files in a bucket that asks for keys; each request has a signature of its own."""
+
+    def __init__(self, name: str, base: str, lines: Lines, keys: Keys) -> None:
+        self.name, self._lines, self._keys = name, lines, keys
+        # As it is signed: each part quoted once.
+        parts = urlsplit(base)
+        self._base = "%s://%s%s" % (parts.scheme, parts.netloc, quote(unquote(parts.path)))
+
+    def read(self, path: str, first: int, end: int, size: int, sink: Sink) -> None:
+        """Read a range of the file."""
+        url = "%s/%s" % (self._base, quote(path))
+        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        self._lines.read(Address(url, s3_signature.headers(self._keys, url, now, {})), first, end, size, sink)
 
     def close(self) -> None:
         """End every connection."""

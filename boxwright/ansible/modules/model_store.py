@@ -63,6 +63,9 @@ options:
     description: "Addresses and directories that have the store's layout, asked before the hub."
     type: list
     elements: str
+  bucket:
+    description: "A bucket with the layout of the store: url, access_key, secret_key, region; empty, none."
+    type: dict
   share_key: {description: "What the other boxes want to hear.", type: str}
   bytes_per_s: {description: "Limit for everything that is fetched; 0 for none.", type: int}
   progress_file: {description: "Where to tell how far it is.", type: path}
@@ -241,6 +244,7 @@ class Call:
         others = weight_places.boxes(
             work.store, self.params["peers"], self.params["share_key"] or ""
         ) + weight_places.mirrors(work.store, self.params["mirrors"], self.params["proxy"] or "")
+        others += weight_places.buckets(work.store, self.params["bucket"] or {}, self.params["proxy"] or "")
         fetched: Fetched = fetch(work.store, work.files, hub, others, limits, work.code, self.progress)
         return fetched
 
@@ -328,6 +332,7 @@ def main() -> None:
             "lock_timeout_s": {"type": "int", "default": 86400},
             "peers": {"type": "list", "elements": "dict", "default": []},
             "mirrors": {"type": "list", "elements": "str", "default": []},
+            "bucket": {"type": "dict", "default": {}, "no_log": True},
             "share_key": {"type": "str", "no_log": True},
             "bytes_per_s": {"type": "int", "default": 0},
             "progress_file": {"type": "path"},
