@@ -132,6 +132,20 @@ def test_what_a_proxy_refuses_is_told_as_its_own(proxy, scheme, status, said):
     assert said in str(told)
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(401, "wants another name and password"), (403, "does not let the host through")],
+    ids=("another password to tinyproxy", "forbidden"),
+)
+def test_what_a_tunnel_is_refused_with_is_the_proxys_own(proxy, status, said):
+    """Without a tunnel the same status may as well be the hub's."""
+    proxy.status = status
+    at = f"127.0.0.1:{proxy.server_address[1]}"
+    told = refusal("https://hub.example.org/x", Reader(timeout=2, deadline=4, proxy=f"http://me:s3cr3t@{at}"))
+    assert told.kind == "unreachable"
+    assert f"the proxy {at} {said}" in str(told)
+
+
 def test_what_is_declared_direct_does_not_go_through_it(proxy):
     """The proxy is asked by its own name here, as a host that is reached without it."""
     proxy.status = 204

@@ -216,7 +216,8 @@ def _refused(error: urllib.error.HTTPError, url: str, through: str) -> WebError:
 def _unwelcome(through: str, why: str) -> str:
     """What a proxy's own refusal is, for a message."""
     proxy = "the proxy %s" % through if through else "a proxy"
-    if "407" in why:
+    # Some proxies, tinyproxy for one, say 401 of a wrong password.
+    if why.startswith(("401", "407")):
         return "%s wants another name and password than it was given (%s)" % (proxy, why)
     return "%s does not let the host through (%s)" % (proxy, why)
 
