@@ -257,16 +257,39 @@ def test_a_private_registry_with_an_authority_and_a_login(provisioned, image):
     assert "is not trusted here" in output, "the login and the authority are gone"
 
 
-def test_another_description_of_the_cards_is_named(provisioned):
-    box = provisioned
+def knows_cdi(box):
+    """Whether the host's Docker does: from 25 on, which Debian 12 does not have."""
+    return int(box.do("docker", "version", "--format", "{{.Server.Version}}").split(".")[0]) >= 25
+
+
+@pytest.fixture
+def describing(provisioned):
+    """The host, where its containers get cards by their description."""
+    if not knows_cdi(provisioned):
+        pytest.skip("this Docker is older than CDI: another test shows how its containers get cards")
+    return provisioned
+
+
+def test_a_docker_older_than_cdi_gives_cards_by_its_own_option(provisioned):
+    if knows_cdi(provisioned):
+        pytest.skip("this Docker knows CDI")
+    assert provisioned.do("sh", "-c", "ls /etc/cdi /run/cdi 2>/dev/null | grep boxwright", check=False) == ""
+    seen = ("their:shell", "sh", "-c", "test -c /dev/nvidia0 && test -c /dev/nvidiactl && echo there")
+    assert provisioned.do("docker", "run", "--rm", "--gpus", "all", *seen).strip() == "there"
+    assert provisioned.do("docker", "run", "--rm", *seen, check=False).strip() == ""
+    assert "changed=0" in provisioned.converge()
+
+
+def test_another_description_of_the_cards_is_named(describing):
+    box = describing
     box.do("cp", "/etc/cdi/nvidia.yaml", "/etc/cdi/old.yaml")
     box.refused("/etc/cdi/old.yaml describes the cards too", "Remove it")
     box.do("rm", "/etc/cdi/old.yaml")
     assert "changed=0" in box.converge()
 
 
-def test_without_the_toolkits_service_the_cards_are_described_at_boot_before_docker(provisioned):
-    box = provisioned
+def test_without_the_toolkits_service_the_cards_are_described_at_boot_before_docker(describing):
+    box = describing
     units = "/etc/systemd/system/nvidia-cdi-refresh"
     box.do("systemctl", "disable", "--now", "nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
     box.do("sh", "-c", f"rm -f {units}.path {units}.service /run/cdi/*; systemctl daemon-reload")
