@@ -17,6 +17,7 @@ class Server:
 
     def __init__(self):
         self.models = ["qwen"]
+        self.longest = 4096
         self.key = KEY
         self.reply = {
             "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
@@ -75,7 +76,7 @@ class Server:
 
     def models_document(self):
         """The reply to who asks for the models."""
-        return {"data": [{"id": name} for name in self.models]}
+        return {"data": [{"id": name, "max_model_len": self.longest} for name in self.models]}
 
     def answer(self, body):
         """The reply to one request; tests put their own in its place."""
@@ -112,9 +113,6 @@ class Vectors(Server):
         self.scored = lambda query, text: alike(letters(query), letters(text))
         self.change = lambda document: document
         self.longest = 512
-
-    def models_document(self):
-        return {"data": [{"id": name, "max_model_len": self.longest} for name in self.models]}
 
     def answer(self, body):
         if "input" in body:

@@ -229,6 +229,19 @@ def test_what_does_not_fit_is_refused_before_anything_is_asked(box):
     assert not (box.place / "calls").exists()
 
 
+@pytest.mark.parametrize("declared", ["auto", None])
+def test_a_context_that_was_left_to_the_engine_is_asked_of_it(box, declared):
+    store = Store(box.root, "qwen")
+    release = store.read("0123456789ab")
+    store.write("0123456789ab", release.state, {**release.plan, "context": declared}, release.unit)
+    box.server.longest = 2048
+    result = box.bench(contexts=[3000])
+    assert "do not fit the release's context of 2048" in result["msg"]
+    assert not box.bench(contexts=[1000]).get("failed")
+    box.server.longest = None
+    assert "does not say how many tokens it takes" in box.bench()["msg"]
+
+
 def test_repeats_for_which_there_is_no_time_are_left_out_and_told(box, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(bench_run.time, "monotonic", lambda: now[0])

@@ -13,7 +13,7 @@ from ansible.module_utils.bench_points import Point, PointError, points
 from ansible.module_utils.bench_run import Bench
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_container import container_name
-from ansible.module_utils.engine_probe import endpoint_of
+from ansible.module_utils.engine_probe import ProbeError, endpoint_of
 from ansible.module_utils.engine_service import Service
 from ansible.module_utils.engine_store import ChoiceError, Release, Store, chosen
 from ansible.module_utils.progress import Progress
@@ -78,6 +78,23 @@ def current(params: Dict[str, Any]) -> Release:
     return release
 
 
+def context_of(release: Release) -> int:
+    """Tokens that the release takes at most; its engine is asked where that was left to it.
+
+    Raises BenchError.
+    """
+    declared = release.plan.get("context")
+    if isinstance(declared, int):
+        return declared
+    try:
+        found = endpoint_of(release.state).longest(release.plan.get("served_name") or release.state["name"])
+    except ProbeError as error:
+        raise BenchError("%s does not answer now: %s" % (release.state["name"], error)) from error
+    if found is None:
+        raise BenchError("%s does not say how many tokens it takes" % release.state["name"])
+    return int(found)
+
+
 def planned(params: Dict[str, Any], release: Release) -> List[Point]:
     """The points of the sweeps, within what the release was made for. Raises BenchError."""
     try:
@@ -85,7 +102,7 @@ def planned(params: Dict[str, Any], release: Release) -> List[Point]:
             params["concurrencies"],
             params["contexts"],
             params["output_tokens"],
-            int(release.plan.get("context") or 0),
+            context_of(release),
             int(release.plan.get("concurrency") or 1),
         )
     except PointError as error:
