@@ -63,7 +63,7 @@ def state(box):
 def test_a_planted_better_setting_is_found(verb, box, over_lab):
     before = state(box)
     where = over_lab(HOST, **declared(concurrency=1))
-    words = ("--what", "sequences", "--candidates", "2", *MEASURED)
+    words = ("--what", "sequences", "--candidates", "2", "--fresh", *MEASURED)
     ran = verb("tune", "--host", HOST, *words, *where, "--json", timeout=3000)
     assert ran.status == 0, ran.output
     found = ran.json[HOST]
@@ -80,7 +80,8 @@ def test_a_planted_slow_option_is_named(verb, box, over_lab, tmp_path):
     where = over_lab(HOST, **slow)
     good = tmp_path / "good.yml"
     good.write_text(yaml.safe_dump(declared(concurrency=4)))
-    ran = verb("tune", "--bisect", "--host", HOST, "--good", good, *MEASURED, *where, "--json", timeout=4500)
+    words = ("--good", good, "--fresh", *MEASURED)
+    ran = verb("tune", "--bisect", "--host", HOST, *words, *where, "--json", timeout=4500)
     assert ran.status == 0, ran.output
     found = ran.json[HOST]
     assert set(found["differences"]) == {"concurrency", "prefix_caching", "max_batched_tokens"}
@@ -92,7 +93,7 @@ def test_a_planted_slow_option_is_named(verb, box, over_lab, tmp_path):
 def test_ctrl_c_brings_back_what_served(box, over_lab):
     before = state(box)
     where = over_lab(HOST, **declared(concurrency=2))
-    words = ["tune", "--host", HOST, "--what", "sequences", *MEASURED, *where]
+    words = ["tune", "--host", HOST, "--what", "sequences", "--fresh", *MEASURED, *where]
     run = subprocess.Popen(
         [ROOT / "invoke", *map(str, words)],
         cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
