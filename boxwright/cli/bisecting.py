@@ -104,7 +104,7 @@ def bisect(
             aside(f"{host}: {journal.resumed} (--fresh measures all anew)")
         aside(foreword(host, f"at most {wanted.candidates} mixtures are tried", wanted))
         bisecting = Bisecting(delta, upon, goal, wanted.candidates)
-        trials.drive(bisecting.candidates(), journal)
+        trials.drive(bisecting.candidates(), journal, goal)
         blame = bisecting.blame
         if not blame.ended.startswith("the time"):
             journal.close()

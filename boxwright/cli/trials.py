@@ -22,12 +22,21 @@ from boxwright.errors import EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.spec.flat import LIMITS
 from boxwright.spec.inventory import Inventory
-from boxwright.tuner.trial import FAILED, MEASURED, REFUSED, Candidate, Trial
+from boxwright.tuner.trial import FAILED, MEASURED, REFUSED, Candidate, Goal, Trial
 
 #: What the host says where not even the release that counts serves.
 NOTHING_SERVES = "NOTHING SERVES"
+#: Share by which the same setting may differ in two runs for their measurements to be of one box.
+LEAST_MOVED = 0.1
+NOT_AS_THEN = "is not as fast as it was then, so nothing that was measured then holds"
 #: Exit status -> kind of a failure, where it is no plain one.
 KINDS = {EXIT_REFUSED: "refused"}
+
+
+def alike(goal: Goal, then: Trial, now: Trial) -> bool:
+    """Whether a setting that was measured twice is as fast as it was: the same box, as busy and as warm."""
+    found = goal.difference(then, now)
+    return found is not None and abs(found.change) <= LEAST_MOVED
 
 
 def failure_of(error: BaseException) -> dict[str, Any]:
@@ -109,10 +118,20 @@ class Trials:
         known = host_facts.parse(report.results["host_facts"][0]["raw"], self.host)
         return Start(known, str(found[0]["origin"]), dict(found[0]["releases"]))
 
-    def drive(self, asking: Generator[Candidate, Trial | None, None], journal: Journal) -> None:
-        """Try what a search asks for until it ends; what the journal has is not tried again."""
+    def drive(self, asking: Generator[Candidate, Trial | None, None], journal: Journal, goal: Goal) -> None:
+        """Try what a search asks for until it ends; what the journal has is not tried again.
+
+        But for the first: where that is not as fast as it was then, nothing of then holds.
+        """
         try:
             candidate = next(asking)
+            first = journal.get(candidate)
+            if first is not None and first.measured:
+                anew = self._tried(candidate, journal)
+                if anew.measured and not alike(goal, first, anew):
+                    journal.forget_but(anew)
+                    self._tell(wrapped(f"{self.host}: {candidate.label} {NOT_AS_THEN}", hang=2))
+                candidate = asking.send(anew)
             while True:
                 trial = journal.get(candidate)
                 if trial is None and self._in_time():

@@ -64,6 +64,13 @@ class Journal:
         }
         self._write(done=False)
 
+    def forget_but(self, trial: Trial) -> None:
+        """Keep of all that was measured this one only."""
+        key = _key(trial.candidate)
+        self._entries = {key: self._entries[key]}
+        self._began = time.strftime("%Y-%m-%d %H:%M")
+        self._write(done=False)
+
     def close(self) -> None:
         """The search came to its end: the next one begins anew."""
         self._write(done=True)

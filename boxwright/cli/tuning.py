@@ -221,7 +221,7 @@ def _search(
             aside(f"{host}: {journal.resumed} (--fresh measures all anew)")
         aside(foreword(host, f"at most {wanted.candidates} settings are tried", wanted))
         search = Searching(found, goal, wanted.candidates)
-        trials.drive(search.candidates(), journal)
+        trials.drive(search.candidates(), journal, goal)
         known = search.found
         if known is None or not known.base.measured or not known.ended.startswith("the time"):
             journal.close()
