@@ -92,7 +92,12 @@ def _stanza_without(stanza: str, unwanted: "set[str]") -> str:
         return stanza
     if kept:
         return stanza[: field.start()] + "URIs: " + " ".join(kept) + stanza[field.end() :]
-    return stanza[: field.start()] + _DISABLED.strip() + "\nEnabled: no\n" + stanza[field.start() :]
+    off = _DISABLED.strip() + "\nEnabled: no"
+    # apt heeds the last of two.
+    enabled = re.search(r"^Enabled:.*(?:\n[ \t]+.*)*", stanza, re.MULTILINE | re.IGNORECASE)
+    if enabled:
+        return stanza[: enabled.start()] + off + stanza[enabled.end() :]
+    return stanza[: field.start()] + off + "\n" + stanza[field.start() :]
 
 
 def blacklist_text(names: List[str], globs: List[str]) -> str:

@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ansible.module_utils import host_reading, smi_commands
-from ansible.module_utils.command import read, write
+from ansible.module_utils.command import write
 
 RC_LOCAL = "/etc/rc.local"
 UNITS = ("/etc/systemd/system/*.service", "/etc/systemd/system/*.service.d/*.conf")
@@ -40,8 +40,9 @@ def _rc_local(root: str) -> Iterator[Dict[str, Any]]:
     path = root + RC_LOCAL
     text = _text(path) if os.access(path, os.X_OK) else None
     continued = False
-    for number, line in enumerate((text or "").splitlines(), 1):
-        command = smi_commands.read(line)
+    for number, line in enumerate((text or "").split("\n"), 1):
+        # What was taken over already does nothing.
+        command = None if _TAKEN_LINE.match(line) else smi_commands.read(line)
         ends = line.rstrip().endswith("\\")
         if command:
             movable = command.plain and not continued and not ends
@@ -52,7 +53,7 @@ def _rc_local(root: str) -> Iterator[Dict[str, Any]]:
 def _called(root: str, path: str, command_of: Callable[[str], Optional[str]]) -> Iterator[Dict[str, Any]]:
     """Commands of a unit or crontab, and of the scripts that they run."""
     shown = path[len(root) :]
-    for number, line in enumerate((_text(path) or "").splitlines(), 1):
+    for number, line in enumerate((_text(path) or "").split("\n"), 1):
         called = command_of(line)
         if called is None:
             continue
@@ -61,7 +62,7 @@ def _called(root: str, path: str, command_of: Callable[[str], Optional[str]]) ->
             yield _entry(shown, number, line, command, False)
             continue
         for script in SCRIPTS.findall(called):
-            for place, text in enumerate((_text(root + script) or "").splitlines(), 1):
+            for place, text in enumerate((_text(root + script) or "").split("\n"), 1):
                 command = smi_commands.read(text)
                 if command:
                     yield _entry(script, place, text, command, False)
@@ -95,10 +96,16 @@ def _text(path: str) -> Optional[str]:
     try:
         if os.path.getsize(path) > LONGEST:
             return None
-        text: Optional[str] = read(path)
+        text = _exact(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except OSError:
         return None
-    return None if text and "\0" in text else text
+    return None if "\0" in text else text
+
+
+def _exact(path: str) -> str:
+    """A file to the byte: its lines end where the shell ends them, and it can be written as it was."""
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
+        return stream.read()
 
 
 def take_over(numbers: List[int], root: str = "") -> str:
@@ -106,7 +113,7 @@ def take_over(numbers: List[int], root: str = "") -> str:
     path = os.path.realpath(root + RC_LOCAL)
     backup = "%s.before-%s" % (path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
     shutil.copy2(path, backup)
-    lines = (read(path) or "").split("\n")
+    lines = _exact(path).split("\n")
     for number in numbers:
         line = lines[number - 1]
         bare = line.lstrip()
@@ -124,9 +131,9 @@ def taken(root: str = "") -> List[int]:
 def give_back(root: str = "") -> None:
     """Let the lines that were taken over do again what they did; copies that hold nothing else go."""
     path = os.path.realpath(root + RC_LOCAL)
-    lines = (read(path) or "").split("\n")
+    lines = _exact(path).split("\n")
     text = "\n".join(_TAKEN_LINE.sub(r"\g<indent>\g<line>", line) for line in lines)
     write(path, text, os.stat(path).st_mode & 0o7777)
     for backup in glob.glob(glob.escape(path) + ".before-*"):
-        if read(backup) == text:
+        if _exact(backup) == text:
             os.unlink(backup)

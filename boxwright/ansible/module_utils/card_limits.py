@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ansible.module_utils import card_answer, nvidia_smi
@@ -172,6 +173,20 @@ def config(cards: List[Card], declared: Declared) -> Dict[str, Any]:
     """What the unit applies, by UUID (indices change when a card is added)."""
     goals = {card.uuid: dict(declared.goal(card)._asdict()) for card in cards}
     return {"format": 2, "cards": goals}
+
+
+def receipts_of(text: Optional[str]) -> Dict[str, Any]:
+    """Receipts from their file; none where it is not there, or damaged: what they stood for is done again."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    whole = isinstance(found, dict) and all(
+        isinstance(found.get(name, {}), dict)
+        and all(isinstance(one, kind) for one in found.get(name, {}).values())
+        for name, kind in (("cards", dict), ("unsupported", list))
+    )
+    return found if whole else {}
 
 
 def current(receipts: Dict[str, Any], load: str) -> Dict[str, Any]:

@@ -73,12 +73,15 @@ def read(path: str) -> Optional[str]:
 
 
 def write(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace the whole file at once: a reader sees the old text or the new, also after a power cut."""
+    """Replace the whole file at once: a reader sees the old text or the new, also after a power cut.
+
+    Bytes that are no UTF-8 come back where the text was read with surrogateescape.
+    """
     directory = os.path.dirname(path)
     os.makedirs(directory, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".boxwright-")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

@@ -74,6 +74,10 @@ def newest_kernel(names: List[str], running: str) -> str:
     return max(names, key=key) if names else running
 
 
+#: Copies of an image that nobody boots: of `make install`, of package managers, of editors.
+_COPY = re.compile(r"(?:\.(?:old|bak|orig|signed|dpkg-\w+|rpm(?:new|save|orig))|~)$")
+
+
 def next_kernel(root: str = "") -> str:
     """The release of the kernel that the host boots next: as grubby says, else the newest of /boot."""
     boot = "%s/boot" % root
@@ -82,7 +86,7 @@ def next_kernel(root: str = "") -> str:
     kernels = [
         name[len("vmlinuz-") :]
         for name in names
-        if name.startswith("vmlinuz-") and not name.startswith("vmlinuz-0-rescue-")
+        if name.startswith("vmlinuz-") and not name.startswith("vmlinuz-0-rescue-") and not _COPY.search(name)
     ]
     told = default_kernel(run(["grubby", "--default-kernel"], timeout=15).stdout)
     return told if told in kernels else newest_kernel(kernels, os.uname().release)

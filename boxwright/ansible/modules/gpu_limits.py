@@ -207,9 +207,8 @@ class Limits:
 
     def read_receipts(self) -> Dict[str, Any]:
         """What was applied since the driver was loaded."""
-        text = read(self.receipts)
         receipts: Dict[str, Any] = card_limits.current(
-            json.loads(text) if text else {}, driver_load.identity()
+            card_limits.receipts_of(read(self.receipts)), driver_load.identity()
         )
         return receipts
 

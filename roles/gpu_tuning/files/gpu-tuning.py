@@ -157,6 +157,16 @@ def read_json(path: Path) -> dict[str, Any]:
         return {}
 
 
+def read_receipts(path: Path) -> dict[str, Any]:
+    """The receipts, none where their file is damaged: what they stood for is done again."""
+    try:
+        found = read_json(path)
+    except ValueError:
+        return {}
+    known = found.get("cards", {}) if isinstance(found, dict) else None
+    return found if isinstance(known, dict) and all(isinstance(one, dict) for one in known.values()) else {}
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Replace the file at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +190,7 @@ def driver_load() -> str:
 
 def apply(wanted: dict[str, Any], receipts_path: Path) -> int:
     """Bring every card to `wanted` (by UUID); cards that left the declaration go back to their defaults."""
-    before = read_json(receipts_path).get("cards", {})
+    before = read_receipts(receipts_path).get("cards", {})
     present, reason = wait_for_cards()
     problems = [] if present else ["the driver does not answer: " + reason]
     receipts: dict[str, Any] = {}
@@ -221,7 +231,7 @@ def main() -> int:
     verb, config, receipts = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     if verb == "apply":
         return apply(read_json(config)["cards"], receipts)
-    if not read_json(receipts):
+    if not read_receipts(receipts):
         return 0
     status = apply({}, receipts)
     receipts.unlink()

@@ -113,6 +113,16 @@ def test_a_lost_receipt_is_a_lost_lock(host, root):
     assert host.state() == [("Enabled", "450.00 W", "0,2100")] * 2
 
 
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"cards": [1]}', '{"cards": {"GPU-1": 5}}'])
+def test_a_damaged_receipt_is_a_lost_one(host, root, damage):
+    host.call(max_clock_mhz=2100)
+    path = root / "run/receipts.json"
+    path.write_text(damage)
+    assert host.call(max_clock_mhz=2100)["changed"]
+    assert json.loads(path.read_text())["cards"]["GPU-1"]["clocks_mhz"] == [0, 2100]
+    assert not host.call(max_clock_mhz=2100)["changed"]
+
+
 def test_dropped_settings_go_back_to_the_default(host):
     host.call()
     assert host.call(max_clock_mhz=None, power_limit_w=None)["changed"]
