@@ -17,7 +17,7 @@ from boxwright.cli.deployments import hosts_with, writing
 from boxwright.cli.paths import named, output_file
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import answers, in_one_line
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.words import whole
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -75,7 +75,7 @@ def bench(
         "bench_limit_s": 60 * whole("--minutes", minutes, MOST_MINUTES),
         **({"bench_deployment": deployment} if deployment else {}),
     }
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     names = hosts_with(inventory, names, deployment, every=every)
     names = writing(inventory, names, deployment, MEASURES, every=every)
     drawing = picture_path(picture, names)
@@ -127,7 +127,7 @@ def runs(
     as_json: bool = False,
 ) -> None:
     """List the runs that the boxes keep, or show one of them again."""
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     names = hosts_with(inventory, names, deployment, every=every)
     drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
@@ -164,7 +164,7 @@ def comparing(
     as_json: bool = False,
 ) -> None:
     """Compare two runs or releases of each box; what differs is no failure."""
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     names = hosts_with(inventory, names, deployment, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     found, failures = _kept(inventory, names, paths, deployment, list(dict.fromkeys((first, second))))

@@ -14,7 +14,7 @@ from boxwright.cli.drawing import draw_finding
 from boxwright.cli.paths import named
 from boxwright.cli.planning import locate
 from boxwright.cli.ssh_trouble import trouble
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.doctor import Log, Report, diagnose
 from boxwright.doctor.host import Deployment, examine
 from boxwright.doctor.log import MOST_FINDS
@@ -79,7 +79,7 @@ def read(path: str) -> bytes:
 
 
 def _hosts(hosts: Sequence[str], inventories: Sequence[str], *, every: bool, as_json: bool) -> bool:
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("doctor.yml", names, paths, quiet=True)
     found = {name: summary(report.hosts.get(name), inventory) for name in names}

@@ -15,7 +15,7 @@ from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.deployments import hosts_with
 from boxwright.cli.paths import named, output_directory
 from boxwright.cli.ssh_trouble import in_one_line, tell_missed, trouble
-from boxwright.cli.targets import every_host, some, targets
+from boxwright.cli.targets import some, targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.export import FORMATS
@@ -65,7 +65,7 @@ def export(
         )
     if output:
         output_directory("--output", named(output))
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     if every:
         names = hosts_with(inventory, names, deployment, every=True)
     alone = len(names) == 1 and not every

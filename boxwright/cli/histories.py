@@ -14,7 +14,7 @@ from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.recording import alive
 from boxwright.cli.ssh_trouble import reason
 from boxwright.cli.statuses import NOTHING, duration
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.cli.words import whole
 from boxwright.errors import EXIT_FAILED
 from boxwright.facts.runs import KILLED, OPEN, PastRun, past_runs
@@ -32,7 +32,7 @@ def history(
 ) -> None:
     """Tell the last runs on each box, the newest first; exit status 1 where a box cannot be looked at."""
     most = whole("--last", last, MOST)
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     played = play("history.yml", names, paths, quiet=True)
     found = {

@@ -12,7 +12,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.deployments import hosts_with
 from boxwright.cli.ssh_trouble import reason
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 
 #: Most lines of one journal that are fetched at once.
@@ -45,7 +45,7 @@ def logs(
         "logs_deployments": [deployment] if deployment else [],
         "logs_cursors": {},
     }
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     names = hosts_with(inventory, names, deployment, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     while True:

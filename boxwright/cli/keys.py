@@ -12,7 +12,7 @@ from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with, names_of
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed, trouble
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -145,7 +145,7 @@ def _meant(
     hosts: Sequence[str], inventories: Sequence[str], every: bool, deployment: str | None
 ) -> tuple[Inventory, list[str], list[Path]]:
     """The hosts whose keys are meant; of every host those that declare a deployment."""
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     names = hosts_with(inventory, names, deployment, every=every)
     if every:
         names = [name for name in names if names_of(inventory, name)]

@@ -12,7 +12,7 @@ from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -33,7 +33,7 @@ def show(
 
     Exit status 1 where a file is not what it should be.
     """
-    inventory, names, paths = targets(every_host(inventories) if every and not hosts else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every and not hosts)
     refuse_problems(inventory, names)
     if prune and not yes and not _asks():
         raise UserError(

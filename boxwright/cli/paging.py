@@ -17,7 +17,7 @@ from boxwright.cli.paths import named, output_directory, output_file
 from boxwright.cli.recording import alive
 from boxwright.cli.reporting import anonymizer_for
 from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.doctor.anonymous import Anonymizer
 from boxwright.doctor.glance import glance
 from boxwright.doctor.host import examine
@@ -43,7 +43,7 @@ def page(
 
     output: the file; of several boxes the directory. Exit status 1 where a box cannot be looked at.
     """
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     alone = len(names) == 1 and not every
     files = {name: named(output) / f"{name}.html" for name in names}
     if alone and output:

@@ -19,7 +19,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.paths import named, output_file
 from boxwright.cli.ssh_trouble import reason
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.doctor.anonymous import (
     Anonymizer,
     hosts_of_journals,
@@ -65,7 +65,7 @@ def report(
             status=EXIT_BAD_INPUT,
             ways_out=("--output another one",),
         )
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     ran = play("doctor.yml", names, paths, quiet=True)
     boxes = {name: box(ran.hosts.get(name, HostReport(name))) for name in names}

@@ -11,7 +11,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table, wrapped
 from boxwright.cli.ssh_trouble import reason
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.doctor.glance import TEXT, CardNow, DeploymentNow, Glance, glance
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 
@@ -38,7 +38,7 @@ def status(
             status=EXIT_BAD_INPUT,
             ways_out=("leave --watch out, and call again",),
         )
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     while True:
         report = play("status.yml", names, paths, quiet=True)

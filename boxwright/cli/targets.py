@@ -37,8 +37,15 @@ def _resolved(path: Path) -> Path:
         return path
 
 
-def targets(hosts: Sequence[str], inventories: Sequence[str]) -> tuple[Inventory, list[str], list[Path]]:
-    """Load the inventories and look the hosts up. Raises UserError for a host that is not there."""
+def targets(
+    hosts: Sequence[str], inventories: Sequence[str], *, every: bool = False
+) -> tuple[Inventory, list[str], list[Path]]:
+    """Load the inventories and look the hosts up; every: all of them, whichever are named.
+
+    Raises UserError for a host that is not there.
+    """
+    if every:
+        hosts = every_host(inventories)
     paths = inventory_paths(inventories)
     inventory = load(paths)
     if not hosts:

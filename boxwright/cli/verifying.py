@@ -10,7 +10,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, wrapped
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import reason
-from boxwright.cli.targets import every_host, targets
+from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED
 
@@ -19,7 +19,7 @@ def verify(
     hosts: Sequence[str], inventories: Sequence[str], *, every: bool = False, as_json: bool = False
 ) -> None:
     """Say of each box what is not as declared; exit status 1 when anything is not."""
-    inventory, names, paths = targets(every_host(inventories) if every else hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("verify.yml", names, paths, quiet=True, variables=recorded("verify", paths))

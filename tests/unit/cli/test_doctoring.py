@@ -88,8 +88,11 @@ def hosts(monkeypatch):
 
     def build(**reports):
         inventory = SimpleNamespace(location=lambda *_: None, place_of=lambda _: None, variables=lambda _: {})
-        monkeypatch.setattr(doctoring, "targets", lambda given, _: (inventory, list(given), []))
-        monkeypatch.setattr(doctoring, "every_host", lambda _: list(reports))
+        monkeypatch.setattr(
+            doctoring,
+            "targets",
+            lambda given, _, *, every: (inventory, list(reports if every else given), []),
+        )
         monkeypatch.setattr(doctoring.lab, "ensure_simulated", lambda *_, **__: None)
         monkeypatch.setattr(doctoring, "play", lambda *_, **__: RunReport(0, 1.0, reports))
 
