@@ -26,8 +26,9 @@ FETCHING = (
     *("plan.yml", "facts.yml", "update.yml", "verify.yml", "doctor.yml", "page.yml"),
     *("tune_begin.yml", "tune_try.yml"),
 )
-#: Seconds for a tunnel to stand before the run begins, between two tries, and for ssh to end.
-STANDING_S, AGAIN_S, END_S = 30.0, 1.0, 5.0
+#: Seconds for ssh's first try, for a box that refuses to think better of it, between two tries, and for ssh
+#: to end.
+FIRST_TRY_S, PATIENCE_S, AGAIN_S, END_S = 30.0, 30.0, 1.0, 5.0
 OPTIONS = {
     "BatchMode": "yes",
     "ExitOnForwardFailure": "yes",
@@ -57,7 +58,7 @@ def tunnels(playbook: str, hosts: Sequence[str], inventories: Sequence[Path]) ->
     with ForwardProxy() as proxy, contextlib.ExitStack() as stack:
         opened = [stack.enter_context(Tunnel(name, own, proxy.port)) for name, own in wanted.items()]
         for one in opened:
-            one.await_standing(STANDING_S if playbook == PROVISION else 0)
+            one.await_standing(PATIENCE_S if playbook == PROVISION else 0)
         yield
 
 
@@ -102,7 +103,7 @@ class Tunnel:
 
         patience: seconds for a box that refuses it to think better of it, then UserError; 0 to go on without.
         """
-        self._tried.wait(STANDING_S)
+        self._tried.wait(FIRST_TRY_S)
         if self._stands.is_set() or not (patience and self._refusal()):
             return
         if not self._stands.wait(patience) and (refused := self._refusal()):

@@ -6,11 +6,16 @@ import ast
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from boxwright.errors import UserError
 from boxwright.lab.state import Report, Stopwatch, locked
+
+#: CPython 3.11 counts the depth of a syntax tree in one place for all threads: two that parse at once may end
+#: in "AST constructor recursion depth mismatch" (gh-106905), and what the lab serves is made in threads.
+_PARSING = threading.Lock()
 
 
 def kept(target: Path, report: Report, what: str, make: Callable[[Path], None]) -> Path:
@@ -65,7 +70,9 @@ def digest(*parts: str | Path) -> str:
 
 def _code(source: Path) -> bytes:
     """A Python source without comments, layout and descriptions."""
-    tree = ast.parse(source.read_text(encoding="utf-8"))
+    text = source.read_text(encoding="utf-8")
+    with _PARSING:
+        tree = ast.parse(text)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if (

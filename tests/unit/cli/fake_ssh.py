@@ -21,7 +21,11 @@ def carry(source, target):
 def serve(listener, port):
     while True:
         near, _ = listener.accept()
-        far = socket.create_connection(("127.0.0.1", port))
+        try:
+            far = socket.create_connection(("127.0.0.1", port))
+        except OSError:  # nobody listens there: as ssh does, this one is closed and the next one taken
+            near.close()
+            continue
         for pair in ((near, far), (far, near)):
             threading.Thread(target=carry, args=pair, daemon=True).start()
 

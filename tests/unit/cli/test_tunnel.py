@@ -108,7 +108,7 @@ def test_one_that_breaks_is_made_again_and_the_last_one_ends(ssh):
 
 
 def test_a_box_that_does_not_let_it_is_told_with_ways_out(ssh, inventory, monkeypatch):
-    monkeypatch.setattr(tunnel, "STANDING_S", 0.3)
+    monkeypatch.setattr(tunnel, "PATIENCE_S", 0.3)
     (ssh / "what").write_text("Error: remote port forwarding failed for listen port 3129")
     with (
         pytest.raises(UserError, match="does not let its way out") as caught,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import gc
 import hashlib
 import importlib.util
 import shutil
@@ -61,6 +63,31 @@ def test_another_comment_makes_nothing_anew(tmp_path):
     first = recipe('"""Makes it."""\n\n\ndef make():\n    """Well."""\n    return 1\n')
     assert recipe('"""Makes."""\ndef make():\n    # Why not?\n    return (1)\n') == first
     assert recipe("def make():\n    return 2\n") != first
+
+
+def test_recipes_are_read_by_several_threads_at_once():
+    """What the lab serves is made in threads: CPython 3.11 mixed up their syntax trees (gh-106905)."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:  # Python in the middle of a parse, where threads change
+            sum(range(50))
+
+    def read() -> set[str]:
+        return {digest(Path(elf.__file__)) for _ in range(60) if [Cycle() for _ in range(30)]}
+
+    thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(100)
+    sys.setswitchinterval(1e-6)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            read_by = [pool.submit(read) for _ in range(4)]
+            assert len(set().union(*(one.result() for one in read_by))) == 1
+    finally:
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
 
 
 def test_no_room_is_told(tmp_path):
