@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 #: Seconds between a short request's end and the next, and before one that was turned away is tried again.
 PAUSE_S, AGAIN_S = 0.2, 0.2
-LONG_TOKENS = 96
+#: Tokens that each kind of request asks for. A processor takes seconds for a long or even a short answer: how
+#: long nobody was answered is told by those that are through with their first token.
+TOKENS = {"probe": 1, "short": 12, "long": 96}
 
 
 class Request(NamedTuple):
@@ -25,14 +27,14 @@ class Request(NamedTuple):
 
 
 class Load:
-    """Two clients of one endpoint: one asks briefly again and again, the other has long answers streamed."""
+    """Three clients of one endpoint: for a token, for a short answer, for a long one that is streamed."""
 
     def __init__(self, address, port, key, model):
         self._address, self._port, self._key, self._model = address, port, key, model
         self.requests = []
         self._over = threading.Event()
         self._threads = [
-            threading.Thread(target=self._repeat, args=(kind,), daemon=True) for kind in ("short", "long")
+            threading.Thread(target=self._repeat, args=(kind,), daemon=True) for kind in TOKENS
         ]
 
     def __enter__(self):
@@ -79,12 +81,12 @@ class Load:
         return {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
 
     def _body(self, kind):
-        prompt = "Name the capital city of France." if kind == "short" else "Tell a long story about a fox."
+        prompt = "Tell a long story about a fox." if kind == "long" else "Name the capital city of France."
         body = {
             "model": self._model,
             "messages": [{"role": "user", "content": prompt}],
             "temperature": 0,
-            "max_tokens": 12 if kind == "short" else LONG_TOKENS,
+            "max_tokens": TOKENS[kind],
             "stream": kind == "long",
         }
         # So long that it is surely running when its engine is to end.
@@ -102,9 +104,10 @@ class Load:
 
 def _whole(kind, text):
     """Whether an answer came to its end."""
-    if kind == "short":
+    if kind != "long":
         choice = json.loads(text)["choices"][0]
-        return choice["finish_reason"] in ("stop", "length") and "Paris" in choice["message"]["content"]
+        told = choice["message"]["content"] if kind == "probe" else "Paris" in choice["message"]["content"]
+        return choice["finish_reason"] in ("stop", "length") and bool(told)
     events = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
     reasons = [json.loads(event)["choices"][0].get("finish_reason") for event in events[:-1]]
     return events[-1:] == ["[DONE]"] and [reason for reason in reasons if reason] == ["length"]
