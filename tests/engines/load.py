@@ -33,9 +33,7 @@ class Load:
         self._address, self._port, self._key, self._model = address, port, key, model
         self.requests = []
         self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(kind,), daemon=True) for kind in TOKENS
-        ]
+        self._threads = [threading.Thread(target=self._repeat, args=(kind,), daemon=True) for kind in TOKENS]
 
     def __enter__(self):
         for thread in self._threads:
