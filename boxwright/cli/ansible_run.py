@@ -47,8 +47,12 @@ class RunReport:
     hosts: Mapping[str, HostReport]
 
 
-def environment(report: Path) -> dict[str, str]:
-    """The environment of ansible-playbook: the project's configuration, whatever the directory."""
+def environment(report: Path, connecting_s: int | None = None) -> dict[str, str]:
+    """The environment of ansible-playbook: the project's configuration, whatever the directory.
+
+    connecting_s: see play.
+    """
+    hasty = {"ANSIBLE_TIMEOUT": str(connecting_s), "ANSIBLE_SSH_RETRIES": "0"} if connecting_s else {}
     secrets = {
         name: ",".join(_absolute(entry) for entry in os.environ[name].split(","))
         for name in SECRET_FILES
@@ -65,6 +69,7 @@ def environment(report: Path) -> dict[str, str]:
         ANSIBLE_LOCALHOST_WARNING="0",
         BOXWRIGHT_COLOUR="1" if colour else "0",
         BOXWRIGHT_REPORT=str(report),
+        **hasty,
         **secrets,
     )
 
@@ -94,9 +99,11 @@ def play(
     quiet: bool = False,
     verbose: int = 0,
     variables: Mapping[str, Any] | None = None,
+    connecting_s: int | None = None,
 ) -> RunReport:
     """Run playbooks/`playbook` on `hosts`; its lines go to the terminal unless `quiet`.
 
+    connecting_s: seconds that a connection may take to stand, tried once; None: as ansible.cfg has it.
     Raises UserError when Ansible itself could not run (a host that fails is in the report).
     """
     with tempfile.TemporaryDirectory(prefix="boxwright-") as scratch:
@@ -116,7 +123,9 @@ def play(
             done = subprocess.run(
                 argv,
                 cwd=ROOT,
-                env=environment(report) | {"BOXWRIGHT_TERMINAL": "" if quiet else _terminal()} | given,
+                env=environment(report, connecting_s)
+                | {"BOXWRIGHT_TERMINAL": "" if quiet else _terminal()}
+                | given,
                 check=False,
                 stdin=subprocess.DEVNULL,
                 capture_output=quiet,

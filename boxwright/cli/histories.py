@@ -13,7 +13,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.recording import alive
 from boxwright.cli.ssh_trouble import reason
-from boxwright.cli.statuses import NOTHING, duration
+from boxwright.cli.status_tables import NOTHING, duration
 from boxwright.cli.targets import targets
 from boxwright.cli.words import whole
 from boxwright.errors import EXIT_FAILED

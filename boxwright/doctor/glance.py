@@ -37,10 +37,12 @@ class CardNow:
 class DeploymentNow:
     """A deployment at this moment.
 
-    state: serving, starting, failed or stopped; what: why not, in systemd's words. serves: text, embeddings
-    or reranking. context: tokens. tokens_per_s: generated, or read where no text is served, over the moment
-    between two readings. kv_usage, acceptance: shares 0 to 1, the
-    latter since the engine's start. uptime_s: of the container.
+    state: serving, loading, failed, stopped, or drifted: it serves, and not as its current release says.
+    what: why it does not, in systemd's words. drift: what of it is not as that release says, in words.
+    trial: a run is trying another release in its place. serves: text, embeddings or reranking. model: on its
+    hub, or where it lies. context: tokens. tokens_per_s: generated, or read where no text is served, over
+    the moment between two readings. kv_usage, acceptance: shares 0 to 1, the latter since the engine's start.
+    uptime_s: of the container.
     """
 
     name: str
@@ -57,6 +59,8 @@ class DeploymentNow:
     acceptance: float | None
     uptime_s: float | None
     serves: str = TEXT
+    drift: tuple[str, ...] = ()
+    trial: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,16 +85,20 @@ def glance(raw: Mapping[str, Any]) -> Glance:
     smi = _object(raw.get("cards"))
     outcome = str(smi.get("outcome") or "failed")
     rows = smi.get("rows")
+    deployments = tuple(_deployment(_object(one), raw.get("now")) for one in _list(raw.get("deployments")))
     return Glance(
         tuple(_card(row) for row in (rows if isinstance(rows, list) else ()) if isinstance(row, dict)),
         None if outcome == "ok" else outcome,
-        tuple(_deployment(_object(one), raw.get("now")) for one in _list(raw.get("deployments"))),
-        _drifted(_object(raw.get("receipts"))),
+        deployments,
+        _drifted(_object(raw.get("receipts")), [word for one in deployments for word in one.drift]),
     )
 
 
-def _drifted(receipts: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """In words; what is declared otherwise is no drift of the box, and is told as such."""
+def _drifted(receipts: Mapping[str, Any], told: list[str]) -> tuple[str, ...] | None:
+    """In words; what is declared otherwise is no drift of the box, and is told as such.
+
+    told: what is said of the deployments already, an edited unit among it.
+    """
     if not receipts:
         return None
     found: list[str] = []
@@ -106,7 +114,11 @@ def _drifted(receipts: Mapping[str, Any]) -> tuple[str, ...] | None:
             for name in map(str, _list(known.get("differs")))
             if name != "code"
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(one for one in found if one.partition(" ")[0] not in _paths(told)))
+
+
+def _paths(told: list[str]) -> set[str]:
+    return {one.partition(" ")[0] for one in told if one.startswith("/")}
 
 
 def _card(row: Mapping[str, Any]) -> CardNow:
@@ -135,16 +147,16 @@ def _card(row: Mapping[str, Any]) -> CardNow:
 def _deployment(one: Mapping[str, Any], now: Any) -> DeploymentNow:
     values, plan = readings.of_deployment(one), _object(one.get("plan"))
     state = state_of(one, values)
-    directory = str(one.get("model_directory") or "").rstrip("/").split("/")
+    drift = tuple(str(word) for word in _list(one.get("drift")))
     context = plan.get("context")
     serves = _text(plan.get("serves")) or TEXT
     return DeploymentNow(
         name=state.name,
-        state=state.state,
+        state="drifted" if drift and state.state == "serving" else state.state,
         what=state.what,
         release=state.release,
         image=_text(plan.get("image")),
-        model=directory[-2].replace("--", "/") if len(directory) > 2 else None,
+        model=_text(plan.get("model")) or _model_of(str(one.get("model_directory") or "")),
         context=context if isinstance(context, int) else None,
         running=values.get("running"),
         waiting=values.get("waiting"),
@@ -153,7 +165,15 @@ def _deployment(one: Mapping[str, Any], now: Any) -> DeploymentNow:
         acceptance=values.get("acceptance"),
         uptime_s=_uptime(str(one.get("started") or ""), now) if state.state == "serving" else None,
         serves=serves,
+        drift=drift,
+        trial=one.get("trial") is True,
     )
+
+
+def _model_of(directory: str) -> str | None:
+    """The model of a directory of the store: `…/org--name/revision`; another directory is told whole."""
+    parts = directory.rstrip("/").split("/")
+    return parts[-2].replace("--", "/", 1) if len(parts) > 2 and "--" in parts[-2] else directory or None
 
 
 def _rate(one: Mapping[str, Any], counters: tuple[str, str]) -> float | None:

@@ -14,7 +14,7 @@ from boxwright.doctor.log import Log
 
 @dataclass(frozen=True)
 class Deployment:
-    """How a deployment fares. state: serving, starting, failed or stopped; what: in systemd's words."""
+    """How a deployment fares. state: serving, loading, failed or stopped; what: in systemd's words."""
 
     name: str
     release: str | None
@@ -68,7 +68,7 @@ def state_of(one: Mapping[str, Any], values: Mapping[str, Any]) -> Deployment:
     if values.get("serving"):
         state, what = "serving", ""
     elif unit.get("running") or (unit.get("active") == "activating" and unit.get("sub") != "auto-restart"):
-        state, what = "starting", "its unit runs and it does not answer yet"
+        state, what = "loading", "its unit runs and it does not answer yet"
     elif unit.get("load") == "not-found" or (unit.get("active") == "inactive" and not unit.get("restarts")):
         state, what = "stopped", "its unit is not there" if unit.get("load") == "not-found" else ""
     else:

@@ -86,8 +86,9 @@ def _verdict(seen: Seen) -> tuple[str, str]:
         return "bad", "needs attention"
     if seen.report.verdict == "fatal":
         return "bad", "needs attention"
-    if "starting" in states:
-        return "fair", "starting"
+    for state in ("loading", "drifted"):
+        if state in states:
+            return "fair", state
     if not states:
         return "fair", "serves nothing"
     return ("fair", "serving, with remarks") if seen.report.verdict == "slows" else ("good", "serving")

@@ -15,7 +15,7 @@ from boxwright.page.ledger import ledger
 from boxwright.page.markup import Markup, tag
 
 NOTHING = "\N{EN DASH}"
-STATES = {"serving": "good", "starting": "fair", "stopped": "bad", "failed": "bad"}
+STATES = {"serving": "good", "loading": "fair", "drifted": "fair", "stopped": "bad", "failed": "bad"}
 SEVERITIES = {"fatal": "bad", "slows": "fair", "harmless": "plain"}
 OUTCOMES = {"ok": "good", "failed": "bad", "refused": "fair", KILLED: "bad", RUNNING: "plain", OPEN: "plain"}
 VERDICTS = {"below": "bad", "within": "good", "above": "good"}
@@ -54,6 +54,7 @@ def _deployment(one: DeploymentNow) -> Markup:
             class_="title",
         ),
         tag("p", one.what, class_="what") if one.what else None,
+        tag("p", f"Not as its release says: {'; '.join(one.drift)}", class_="what") if one.drift else None,
         tag(
             "dl",
             [

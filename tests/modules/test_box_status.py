@@ -46,6 +46,8 @@ def raw(run_module, tmp_path, monkeypatch, engine):
     """What the module reads of a box with one deployment, recorded and running."""
     folder = tmp_path / "bin"
     folder.mkdir()
+    monkeypatch.setattr("ansible.module_utils.systemctl.UNIT_DIRECTORY", str(tmp_path / "bin"))
+    (folder / "boxwright-qwen.service").write_text("unit\n")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     for name, script in {"nvidia-smi": f"echo '{SMI}'", "systemctl": SYSTEMCTL}.items():
         (folder / name).write_text("#!/bin/sh\n" + script + "\n")
@@ -81,7 +83,36 @@ def test_a_running_box_in_one_trip(raw):
     assert (chat.name, chat.release) == ("chat", None)
     assert (qwen.name, qwen.state, qwen.release, qwen.context) == ("qwen", "serving", "r1", 4096)
     assert qwen.model == "org/name"
+    assert (qwen.state, qwen.drift, chat.drift) == ("serving", (), ())
     assert 100 < qwen.tokens_per_s <= 250
+
+
+@pytest.fixture
+def docker(monkeypatch):
+    """The container that Docker shows."""
+    shown = {
+        "State": {"Running": True, "StartedAt": "2025-11-30T07:00:00.1Z"},
+        "Image": "sha256:1",
+        "Config": {"Image": "vllm/vllm-openai:latest", "Labels": {"boxwright.release": "r1"}},
+    }
+
+    class Docker:
+        def container(self, name):
+            return shown if name == "boxwright-qwen" else None
+
+        def image(self, reference):
+            return None
+
+    monkeypatch.setattr("boxwright.ansible.modules.box_status.Docker", Docker)
+    return shown
+
+
+def test_what_drifted_comes_in_the_same_trip(docker, raw):
+    _, qwen = glance(raw).deployments
+    assert (qwen.state, qwen.drift[0]) == (
+        "drifted",
+        "its container is of another image: vllm/vllm-openai:latest",
+    )
 
 
 def test_no_key_leaves_the_host(raw):

@@ -148,9 +148,13 @@ def unit(name: str) -> Dict[str, Any]:
 def container(name: str) -> Optional[Dict[str, Any]]:
     """The container's state; None where there is none, as after an engine that ended by itself."""
     try:
-        found = Docker().container(container_name(name))
+        return described(Docker().container(container_name(name)))
     except DockerError as error:
         return {"error": str(error)}
+
+
+def described(found: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """What counts of a container's state. found: as Docker shows it, None where there is none."""
     if found is None:
         return None
     state = found.get("State") or {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.module_utils import diagnosis_reading, nvidia_smi, role_receipts
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_container import container_name
+from ansible.module_utils.engine_drift import drift
 from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.engine_store import deployments as recorded
@@ -22,7 +23,8 @@ short_description: Read how a box fares at this moment
 description:
   - Reads temperature, power, clocks and memory of the cards, the state of each deployment's unit and
     container, and the engine's counters twice, so that tokens a second can be told.
-  - Compares the receipts of earlier runs with the host, without visiting any role.
+  - Compares the receipts of earlier runs with the host, without visiting any role, and each running
+    container and its unit with the release that counts.
   - Changes nothing, and logs are not read.
 options:
   root_dir: {type: path, default: /var/lib/boxwright, description: "Where releases are kept."}
@@ -69,21 +71,24 @@ def cards() -> Dict[str, Any]:
 
 
 def deployment(root_dir: str, name: str, interval_s: float) -> Dict[str, Any]:
-    """One deployment: release, unit, container, health and counters."""
+    """One deployment: release, unit, container, what drifted, health and counters."""
     release = Store(root_dir, name).read(Store(root_dir, name).link("current"))
+    container, lost = inspected(name)
     found: Dict[str, Any] = {
         "name": name,
         "release": release.id if release else None,
-        "plan": {key: release.plan.get(key) for key in ("image", "context", "gpus", "serves")}
-        if release
-        else {},
+        "plan": plan_of(release.plan) if release else {},
         "model_directory": release.state.get("model_directory") if release else None,
         "unit": diagnosis_reading.unit(name),
-        "container": diagnosis_reading.container(name),
-        "started": started(name),
+        "container": diagnosis_reading.described(container) if not lost else {"error": lost},
+        "started": str(((container or {}).get("State") or {}).get("StartedAt") or ""),
+        "drift": [],
+        "trial": False,
         "health": None,
         "metrics": "",
     }
+    if release:
+        found["drift"], found["trial"] = drift(release, container, image_id)
     if release and found["unit"].get("running"):
         endpoint = endpoint_of(release.state)
         found["health"] = diagnosis_reading.health(endpoint)
@@ -95,13 +100,28 @@ def deployment(root_dir: str, name: str, interval_s: float) -> Dict[str, Any]:
     return found
 
 
-def started(name: str) -> str:
-    """When the container was started, as Docker says it; empty where there is none."""
+def plan_of(plan: Dict[str, Any]) -> Dict[str, Any]:
+    """What a glance tells of the plan that made a release. model: on its hub, or where it lies."""
+    weights = plan.get("weights") or {}
+    kept = {key: plan.get(key) for key in ("image", "context", "gpus", "serves")}
+    return dict(kept, model=weights.get("repo") or weights.get("directory"))
+
+
+def inspected(name: str) -> Tuple[Optional[Dict[str, Any]], str]:
+    """The container as Docker shows it, None where there is none; and why Docker does not tell."""
     try:
-        container = Docker().container(container_name(name))
+        return Docker().container(container_name(name)), ""
+    except DockerError as error:
+        return None, str(error)
+
+
+def image_id(reference: str) -> Optional[str]:
+    """The id of an image on this host; None where it is not here, or Docker does not tell."""
+    try:
+        found = Docker().image(reference)
     except DockerError:
-        return ""
-    return str(((container or {}).get("State") or {}).get("StartedAt") or "")
+        return None
+    return found.id if found else None
 
 
 def read(asked: Dict[str, Any]) -> Dict[str, Any]:

@@ -103,7 +103,7 @@ def test_counters_that_began_anew_give_no_rate(raw):
 @pytest.mark.parametrize(
     ("unit", "state"),
     [
-        ({"load": "loaded", "active": "active", "sub": "running", "running": True}, "starting"),
+        ({"load": "loaded", "active": "active", "sub": "running", "running": True}, "loading"),
         ({"load": "loaded", "active": "failed", "sub": "failed", "restarts": 5}, "failed"),
         ({"load": "loaded", "active": "inactive", "sub": "dead", "restarts": 0}, "stopped"),
         ({"load": "not-found"}, "stopped"),

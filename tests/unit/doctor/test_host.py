@@ -57,9 +57,9 @@ def test_the_log_of_the_release_that_failed_counts_until_something_serves():
     ("unit", "health", "state"),
     [
         (RUNNING, 200, "serving"),
-        (RUNNING, 0, "starting"),
-        (RUNNING, 503, "starting"),
-        ({**FAILED, "active": "activating", "sub": "start-pre"}, None, "starting"),
+        (RUNNING, 0, "loading"),
+        (RUNNING, 503, "loading"),
+        ({**FAILED, "active": "activating", "sub": "start-pre"}, None, "loading"),
         ({**FAILED, "active": "activating", "sub": "auto-restart"}, None, "failed"),
         (FAILED, None, "failed"),
         ({**FAILED, "active": "inactive", "sub": "dead"}, None, "stopped"),
