@@ -10,7 +10,7 @@ from typing import Any
 from invoke import Collection, task
 
 from boxwright.cli import program
-from boxwright.cli.console import told
+from boxwright.cli.verb import told
 from boxwright.cli.words import WordOrNone
 
 program.adopt()
@@ -18,6 +18,8 @@ program.adopt()
 HOST = "a name of the inventory (repeatable)"
 INVENTORY = "an inventory directory or file instead of the lab's and inventory/local (repeatable)"
 JSON = "print JSON for programs"
+#: `told` sees to it: no verb does anything about it.
+VERBOSE = "show every task and what it returned; beside --json, on standard error"
 BECOME = "ask for the password that sudo wants on the box"
 
 
@@ -33,6 +35,7 @@ BECOME = "ask for the password that sudo wants on the box"
         "facts": "facts recorded there with `invoke facts --json`, instead of asking the box",
         "ssh_config": "a file instead of ~/.ssh/config, for this and every later visit",
         "print": "only show what would be written",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     }
@@ -50,6 +53,7 @@ def init(
     facts: str | None = None,
     ssh_config: str = "",
     print: bool = False,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -77,7 +81,7 @@ def init(
         "inventory": INVENTORY,
         "check": "say what would change, change nothing",
         "full": "visit every role, also those that the plan sees to be as declared",
-        "verbose": "show every task",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -97,7 +101,7 @@ def provision(
     from boxwright.cli import become, provisioning
 
     become.ask(ask_become_pass)
-    provisioning.provision(host, inventory, check=check, full=full, verbose=verbose, as_json=json)
+    provisioning.provision(host, inventory, check=check, full=full, as_json=json)
 
 
 @task(
@@ -107,6 +111,7 @@ def provision(
         "inventory": INVENTORY,
         "offline": "plan from the declared cards, without a connection",
         "facts": "plan against facts recorded with `invoke facts --json`",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -118,6 +123,7 @@ def plan(
     inventory: Any,
     offline: bool = False,
     facts: str | None = None,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -130,10 +136,17 @@ def plan(
 
 @task(
     iterable=["host", "inventory"],
-    help={"host": HOST, "inventory": INVENTORY, "json": JSON, "ask_become_pass": BECOME},
+    help={"host": HOST, "inventory": INVENTORY, "verbose": VERBOSE, "json": JSON, "ask_become_pass": BECOME},
 )
 @told
-def facts(c: Any, host: Any, inventory: Any, json: bool = False, ask_become_pass: bool = False) -> None:
+def facts(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    verbose: bool = False,
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
     """Read what a box is: cards, driver, container runtime, room, models."""
     from boxwright.cli import become, planning
 
@@ -153,6 +166,7 @@ def facts(c: Any, host: Any, inventory: Any, json: bool = False, ask_become_pass
         "concurrency": "sequences that must stay in the cache at once",
         "image": "an engine image instead of the catalog's",
         "all_choices": "every choice that works, not only the best",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -169,6 +183,7 @@ def recommend(
     concurrency: str = "",
     image: str = "",
     all_choices: bool = False,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -222,6 +237,7 @@ def schema(c: Any, check: bool = False) -> None:
         "inventory": INVENTORY,
         "all": "every host of the inventory",
         "log": "a log to read instead of a host; - reads standard input",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -233,6 +249,7 @@ def doctor(
     inventory: Any,
     all: bool = False,
     log: str | None = None,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -250,6 +267,7 @@ def doctor(
         "inventory": INVENTORY,
         "all": "every host of the inventory",
         "watch": "refresh in place until Ctrl-C",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -261,6 +279,7 @@ def status(
     inventory: Any,
     all: bool = False,
     watch: bool = False,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -277,13 +296,20 @@ def status(
         "host": HOST,
         "inventory": INVENTORY,
         "all": "every host of the inventory",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
 )
 @told
 def verify(
-    c: Any, host: Any, inventory: Any, all: bool = False, json: bool = False, ask_become_pass: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    verbose: bool = False,
+    json: bool = False,
+    ask_become_pass: bool = False,
 ) -> None:
     """See whether boxes still are as declared and their models answer; change nothing."""
     from boxwright.cli import become, verifying
@@ -302,6 +328,7 @@ def verify(
         "lines": "how many lines of each, from the end",
         "since": "only what is newer: 10m, 2h, 1d, or 2026-11-30",
         "follow": "go on as more comes, until Ctrl-C",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -316,6 +343,7 @@ def logs(
     lines: str = "200",
     since: str = "",
     follow: bool = False,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -342,6 +370,7 @@ def logs(
         "inventory": INVENTORY,
         "all": "every host of the inventory",
         "last": "how many runs of each, the newest first",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -353,6 +382,7 @@ def history(
     inventory: Any,
     all: bool = False,
     last: str = "20",
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -370,6 +400,7 @@ def history(
         "inventory": INVENTORY,
         "all": "every host of the inventory",
         "output": "the file to write (default: NAME.html here); of several hosts the directory",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -381,6 +412,7 @@ def page(
     inventory: Any,
     all: bool = False,
     output: str = "",
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -400,6 +432,7 @@ def page(
         "output": "the file to write (default: boxwright-report-TIME.json here)",
         "show": "print all that would be written",
         "yes": "write it without asking",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -413,6 +446,7 @@ def report(
     output: str = "",
     show: bool = False,
     yes: bool = False,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -433,6 +467,7 @@ def report(
         "deployment": "only this one",
         "planned": "what a provision would make, instead of what serves",
         "output": "a directory to write the files to, not to the output; of several hosts one each in it",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -447,6 +482,7 @@ def export(
     deployment: str | None = None,
     planned: bool = False,
     output: str = "",
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -483,6 +519,7 @@ def export(
         "show": "show a kept run again: last, or its id or the beginning of it",
         "compare": "compare a kept run, or a release's runs, with --against",
         "against": "the other one (default: the last run)",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -504,6 +541,7 @@ def bench(
     show: str = "",
     compare: str = "",
     against: str = "last",
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -555,6 +593,7 @@ def bench(
         "good": "the faster side: a file that declares it, a release, current or declared",
         "bad": "the slower one (default: what is declared)",
         "picture": "draw what was tried into this file (.svg)",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -578,6 +617,7 @@ def tune(
     good: str = "",
     bad: str = "declared",
     picture: str = "",
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -614,6 +654,7 @@ def tune(
         "prompt": "ask this and end; without it, what standard input has that is no terminal",
         "system": "what to tell the model first",
         "max_tokens": "most tokens of an answer",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -627,6 +668,7 @@ def chat(
     prompt: str = "",
     system: str = "",
     max_tokens: str = "",
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -654,6 +696,7 @@ def chat(
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -667,6 +710,7 @@ def key(
     deployment: str | None = None,
     header: bool = False,
     rotate: bool = False,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -686,6 +730,7 @@ def key(
         "inventory": INVENTORY,
         "deployment": "which one, where a box serves several",
         "to": "id of a release on the box, or its beginning (default: the one before the present)",
+        "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
     },
@@ -697,6 +742,7 @@ def rollback(
     inventory: Any,
     deployment: str | None = None,
     to: str | None = None,
+    verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
@@ -717,6 +763,7 @@ def rollback(
         "deep": "read and hash every byte, on all cores",
         "prune": "free what nothing uses, after a question",
         "yes": "free it without the question",
+        "verbose": VERBOSE,
         "json": JSON,
     },
 )
@@ -729,6 +776,7 @@ def models(
     deep: bool = False,
     prune: bool = False,
     yes: bool = False,
+    verbose: bool = False,
     json: bool = False,
 ) -> None:
     """List a box's store: each model's revision, size, how it is verified, and which release uses it."""
@@ -744,12 +792,19 @@ def models(
         "inventory": INVENTORY,
         "model": "only this one, and no image: a deployment's name, the catalog's, or the hub's org/name",
         "check": "say what would move, write nothing",
+        "verbose": VERBOSE,
         "json": JSON,
     },
 )
 @told
 def update(
-    c: Any, host: Any, inventory: Any, model: str = "", check: bool = False, json: bool = False
+    c: Any,
+    host: Any,
+    inventory: Any,
+    model: str = "",
+    check: bool = False,
+    verbose: bool = False,
+    json: bool = False,
 ) -> None:
     """Move the lock to the commits and images that are offered now, and say what that changes."""
     from boxwright.cli import updating

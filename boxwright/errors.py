@@ -22,6 +22,7 @@ class UserError(Exception):
 
     what: one sentence. where: "file:line" or a host's name. why: optional explanation.
     ways_out: what the user can do, most likely first. status: the process exit status.
+    log: the file with all that Ansible said, where a run of it failed.
     """
 
     what: str
@@ -29,6 +30,7 @@ class UserError(Exception):
     why: str | None = None
     ways_out: tuple[str, ...] = ()
     status: int = EXIT_FAILED
+    log: str | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
@@ -38,6 +40,8 @@ class UserError(Exception):
             f"  {'Either' if len(self.ways_out) > 1 and not n else 'or    ' if n else 'Do:'} {way}"
             for n, way in enumerate(self.ways_out)
         ]
+        if self.log:
+            lines.append(f"  All that Ansible said is in {self.log}")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -48,5 +52,6 @@ class UserError(Exception):
             "why": self.why,
             "ways_out": list(self.ways_out),
             "status": self.status,
+            "log": self.log,
             "problems": [],
         }

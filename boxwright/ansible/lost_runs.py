@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from boxwright.ansible import state
+
 #: Lines of one host that are kept, from the end.
 MOST = 20
 
@@ -57,8 +59,4 @@ def handed_over(where: str) -> None:
 
 
 def _file(where: str) -> Path:
-    try:
-        base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    except RuntimeError as error:
-        raise OSError(str(error)) from error
-    return base / "boxwright" / "history" / f"{where}.jsonl"
+    return state.directory("history") / f"{where}.jsonl"

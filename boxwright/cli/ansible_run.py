@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from boxwright.cli import become
+from boxwright.ansible import run_log
+from boxwright.ansible.runs import VARIABLE
+from boxwright.cli import become, run_logs
+from boxwright.cli.overheard import STDERR, overheard
 from boxwright.cli.tunnel import tunnels
 from boxwright.errors import UserError
 
@@ -97,15 +101,17 @@ def play(
     *,
     check: bool = False,
     quiet: bool = False,
-    verbose: int = 0,
     variables: Mapping[str, Any] | None = None,
     connecting_s: int | None = None,
 ) -> RunReport:
     """Run playbooks/`playbook` on `hosts`; its lines go to the terminal unless `quiet`.
 
     connecting_s: seconds that a connection may take to stand, tried once; None: as ansible.cfg has it.
-    Raises UserError when Ansible itself could not run (a host that fails is in the report).
+    All that Ansible says goes to this call's log, and with --verbose to the terminal too: beside what a
+    quiet verb prints, on standard error. Raises UserError when Ansible itself could not run (a host that
+    fails is in the report).
     """
+    log, call = run_logs.opened(), run_logs.call
     with tempfile.TemporaryDirectory(prefix="boxwright-") as scratch:
         report = Path(scratch) / "report.json"
         argv = ["ansible-playbook", str(ROOT / "playbooks" / playbook), "--limit", ",".join(hosts)]
@@ -113,34 +119,53 @@ def play(
             argv += ["--inventory", str(inventory)]
         if check:
             argv += ["--check", "--diff"]
-        if verbose:
-            argv += ["-" + "v" * verbose]
         if variables:
             path = Path(scratch) / "variables.json"
             path.write_text(json.dumps(variables), encoding="utf-8")
             argv += ["--extra-vars", f"@{path}"]
-        with tunnels(playbook, hosts, inventories), become.handed_over(Path(scratch)) as given:
+        run_logs.note(_heading(playbook, hosts, variables or {}))
+        more = {
+            "BOXWRIGHT_TERMINAL": "" if quiet else _terminal(),
+            run_log.FILE: str(log or ""),
+            run_log.SHOWN: "1" if call.verbose else "0",
+        }
+        silent = quiet and not call.verbose
+        with (
+            tunnels(playbook, hosts, inventories),
+            become.handed_over(Path(scratch)) as given,
+            overheard(silent=silent) as complaints,
+        ):
             done = subprocess.run(
                 argv,
                 cwd=ROOT,
-                env=environment(report, connecting_s)
-                | {"BOXWRIGHT_TERMINAL": "" if quiet else _terminal()}
-                | given,
+                env=environment(report, connecting_s) | more | given,
                 check=False,
                 stdin=subprocess.DEVNULL,
-                capture_output=quiet,
+                stdout=subprocess.PIPE if silent else STDERR if quiet else None,
+                stderr=complaints.sink,
                 text=True,
             )
         if not report.exists():
-            said = (done.stderr or done.stdout or "").strip() if quiet else ""
+            call.failed = True
+            said = complaints.text() or (done.stdout or "").strip()
+            run_logs.note(said or f"ansible-playbook ended with status {done.returncode} and said nothing")
             raise UserError(
                 "Ansible stopped before it ran anything",
-                why=said or None,
-                ways_out=("read its message above",) if not quiet else (),
+                why=(said or None) if silent else None,
+                ways_out=() if silent else ("read its message above",),
             )
         data = json.loads(report.read_text(encoding="utf-8"))
     found = {name: HostReport(name, **host) for name, host in data["hosts"].items()}
-    return RunReport(done.returncode, float(data["seconds"]), found)
+    whole = RunReport(done.returncode, float(data["seconds"]), found)
+    call.failed = call.failed or bool(failed(whole, hosts))
+    return whole
+
+
+def _heading(playbook: str, hosts: Sequence[str], variables: Mapping[str, Any]) -> str:
+    """What a playbook's part of the log begins with. The run's name is that of the box's history."""
+    run = (variables.get(VARIABLE) or {}).get("run")
+    began = time.strftime("%Y-%m-%d %H:%M:%S %z")
+    return f"PLAYBOOK  {playbook} on {', '.join(hosts)}, {began}" + (f", run {run}" if run else "")
 
 
 def failed(report: RunReport, hosts: Sequence[str]) -> list[str]:

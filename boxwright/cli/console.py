@@ -9,11 +9,10 @@ import sys
 import tempfile
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from boxwright.errors import EXIT_FAILED, EXIT_INTERRUPTED, UserError
+from boxwright.errors import EXIT_INTERRUPTED, UserError
 from boxwright.texts import printable
 
 if TYPE_CHECKING:
@@ -185,26 +184,3 @@ def tolerant(*streams: Any) -> None:
     for stream in streams:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-def told(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """A verb whose errors end as a message and an exit status, never as a traceback."""
-
-    @wraps(verb)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        as_json = bool(kwargs.get("json"))
-        tolerant(sys.stdout, sys.stderr)
-        try:
-            return verb(*args, **kwargs)
-        except UserError as error:
-            tell(error, as_json=as_json)
-        except KeyboardInterrupt:
-            print(file=sys.stderr)
-            tell(stopped(), as_json=as_json)
-        except BrokenPipeError:
-            silence()
-            sys.exit(EXIT_FAILED)
-        except Exception as error:
-            tell(fault_of_ours(error), as_json=as_json)
-
-    return wrapper

@@ -34,7 +34,6 @@ def provision(
     *,
     check: bool = False,
     full: bool = False,
-    verbose: bool = False,
     as_json: bool = False,
 ) -> None:
     """Validate, start the lab where it is meant, run the playbook, and tell what came of it."""
@@ -49,7 +48,6 @@ def provision(
             paths,
             check=check,
             quiet=as_json,
-            verbose=int(verbose),
             variables={
                 **recorded("provision", paths, ["--full"] if full else []),
                 **({"preflight_full": True} if full else {}),

@@ -40,6 +40,8 @@ _OF_SSH = re.compile(
 )
 #: Who a machine's own programs run as: everybody has these.
 _NOBODYS = frozenset({"root", "nobody", "ubuntu", "debian", "admin", "user", "vllm", "docker", "you", "me"})
+#: What a secret is called.
+TELLING = re.compile(r"(?i)(?:password|passwd|secret|token(?!iz)|api_?key|credential|_pass$)")
 #: Shortest name that is looked for by itself: a shorter one is part of too many words.
 _SHORTEST_NAME = 3
 
@@ -174,10 +176,9 @@ def texts_of(value: Any) -> Iterable[str]:
 
 def secrets_of(variables: Mapping[str, Any]) -> set[str]:
     """The values of variables whose names say that they are secret, wherever they stand."""
-    telling = re.compile(r"(?i)(?:password|passwd|secret|token|api_?key|credential|_pass$)")
     found: set[str] = set()
     for name, value in variables.items():
-        if telling.search(str(name)):
+        if TELLING.search(str(name)):
             found |= {text for text in texts_of(value) if text and text != MASK}
         elif isinstance(value, Mapping):
             found |= secrets_of(value)

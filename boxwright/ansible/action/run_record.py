@@ -9,9 +9,8 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from boxwright.ansible import lost_runs, runs
+from boxwright.ansible import hidden, lost_runs, runs
 from boxwright.ansible.declared import plain
-from boxwright.doctor.anonymous import secrets_of
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
@@ -38,7 +37,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
                 line = runs.begun(plain(run))
             else:
                 verb = plain(variables.get(runs.VERB) or {})
-                line = runs.ended(plain(run), seen, secrets_of(self._own(variables)), verb)
+                line = runs.ended(plain(run), seen, hidden.secrets(self._templar, variables), verb)
             script = runs.script([*late, line], directory)
             done = self._low_level_execute_command("/bin/sh", in_data=script.encode())
         except AnsibleConnectionFailure:
@@ -56,16 +55,3 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no t
             said = " ".join(str(done.get("stderr") or done.get("stdout") or "").split())
             result["warnings"] = [f"this run is not in the history of the box, {directory}: {said}"]
         return result
-
-    def _own(self, variables: Mapping[str, Any]) -> dict[str, Any]:
-        """The host's variables that may hold secrets, as they are after templating."""
-        names = [
-            name for name in variables if str(name).startswith(("box_", "container_runtime_", "ansible_ssh"))
-        ]
-        found = {}
-        for name in names:
-            # What cannot be templated has no value that could be told.
-            with suppress(AnsibleError):
-                if name != "box_plan":
-                    found[name] = plain(self._templar.template(variables[name]))
-        return found

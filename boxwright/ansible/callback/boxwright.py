@@ -30,14 +30,12 @@ KEPT_RESULTS = (
     "engine_journal", "model_listing", "lock_update",
     "engine_bench", "bench_runs", "engine_trial", "run_history",
 )  # fmt: skip
-#: What Ansible puts in a trace's place when it has none.
-NO_TRACE = "(traceback unavailable)"
 WENT_AWAY = (
     "It answered before, in this same run: it went down or boots anew, or the network between did. A run\n"
     "  from another machine may have rebooted it (`last -x` there tells). Once it is back, the same command\n"
     "  carries on."
 )
-GREEN, YELLOW, RED, GREY, PLAIN = "32", "33", "31", "90", ""
+GREEN, YELLOW, RED, PLAIN = "32", "33", "31", ""
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships no types
@@ -73,8 +71,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             self._close_role()
             self._role, self._role_started = role, time.time()
         self._task_started[task._uuid] = time.time()
-        if self._display.verbosity:
-            self._say(f"      {task.get_name()}", GREY)
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         """A handler counts to the role that notified it."""
@@ -144,9 +140,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         title = "refused" if data.get("refused") else f"failed at: {result.task.name}"
         self._say(f"\n{result.host.get_name()}: {title}\n", RED)
         self._say("\n".join(f"  {line}" for line in message.splitlines()) + "\n")
-        trace = str(data.get("exception") or "")
-        if self._display.verbosity and trace and NO_TRACE not in trace:
-            self._say(trace)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """No connection: say so in one place, with what SSH said."""

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from boxwright.cli import new_box, recommending, staging
-from boxwright.cli.console import told
+from boxwright.cli.verb import told
 
 ROOT = Path(__file__).resolve().parents[3]
 AT = "me@192.0.2.17"
