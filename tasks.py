@@ -17,6 +17,7 @@ program.adopt()
 
 HOST = "a name of the inventory (repeatable)"
 INVENTORY = "an inventory directory or file instead of the lab's and inventory/local (repeatable)"
+ALL = "every host of the inventory"
 JSON = "print JSON for programs"
 #: `told` sees to it: no verb does anything about it.
 VERBOSE = "show every task and what it returned; beside --json, on standard error"
@@ -79,6 +80,7 @@ def init(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "check": "say what would change, change nothing",
         "full": "visit every role, also those that the plan sees to be as declared",
         "verbose": VERBOSE,
@@ -91,6 +93,7 @@ def provision(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     check: bool = False,
     full: bool = False,
     verbose: bool = False,
@@ -101,7 +104,7 @@ def provision(
     from boxwright.cli import become, provisioning
 
     become.ask(ask_become_pass)
-    provisioning.provision(host, inventory, check=check, full=full, as_json=json)
+    provisioning.provision(host, inventory, every=all, check=check, full=full, as_json=json)
 
 
 @task(
@@ -109,6 +112,7 @@ def provision(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "offline": "plan from the declared cards, without a connection",
         "facts": "plan against facts recorded with `invoke facts --json`",
         "verbose": VERBOSE,
@@ -121,6 +125,7 @@ def plan(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     offline: bool = False,
     facts: str | None = None,
     verbose: bool = False,
@@ -131,18 +136,26 @@ def plan(
     from boxwright.cli import become, planning
 
     become.ask(ask_become_pass)
-    planning.plan(host, inventory, offline=offline, facts_file=facts, as_json=json)
+    planning.plan(host, inventory, every=all, offline=offline, facts_file=facts, as_json=json)
 
 
 @task(
     iterable=["host", "inventory"],
-    help={"host": HOST, "inventory": INVENTORY, "verbose": VERBOSE, "json": JSON, "ask_become_pass": BECOME},
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "all": ALL,
+        "verbose": VERBOSE,
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
 )
 @told
 def facts(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     verbose: bool = False,
     json: bool = False,
     ask_become_pass: bool = False,
@@ -151,7 +164,7 @@ def facts(
     from boxwright.cli import become, planning
 
     become.ask(ask_become_pass)
-    planning.facts(host, inventory, as_json=json)
+    planning.facts(host, inventory, every=all, as_json=json)
 
 
 @task(
@@ -159,6 +172,7 @@ def facts(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "offline": "compare on the declared cards, without a connection",
         "facts": "compare on facts recorded with `invoke facts --json`",
         "model": "only models whose name begins so (qwen3.8)",
@@ -176,6 +190,7 @@ def recommend(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     offline: bool = False,
     facts: str | None = None,
     model: str = "",
@@ -194,6 +209,7 @@ def recommend(
     recommending.show(
         host,
         inventory,
+        every=all,
         offline=offline,
         facts_file=facts,
         model=model,
@@ -235,7 +251,7 @@ def schema(c: Any, check: bool = False) -> None:
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "log": "a log to read instead of a host; - reads standard input",
         "verbose": VERBOSE,
         "json": JSON,
@@ -265,7 +281,7 @@ def doctor(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "watch": "refresh in place until Ctrl-C",
         "verbose": VERBOSE,
         "json": JSON,
@@ -295,7 +311,7 @@ def status(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
@@ -323,7 +339,7 @@ def verify(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "deployment": "only this one",
         "lines": "how many lines of each, from the end",
         "since": "only what is newer: 10m, 2h, 1d, or 2026-11-30",
@@ -368,7 +384,7 @@ def logs(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "last": "how many runs of each, the newest first",
         "verbose": VERBOSE,
         "json": JSON,
@@ -398,7 +414,7 @@ def history(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "output": "the file to write (default: NAME.html here); of several hosts the directory",
         "verbose": VERBOSE,
         "json": JSON,
@@ -428,7 +444,7 @@ def page(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "output": "the file to write (default: boxwright-report-TIME.json here)",
         "show": "print all that would be written",
         "yes": "write it without asking",
@@ -462,7 +478,7 @@ def report(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "format": "compose, quadlet or k8s",
         "deployment": "only this one",
         "planned": "what a provision would make, instead of what serves",
@@ -507,7 +523,7 @@ def export(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "deployment": "which one, where a box serves several",
         "concurrency": "requests at once: 1,2,4 (default: by twos up to the declared ones), or none",
         "context": "tokens of a prompt: 1024,8192 (default: by fours up to the declared ones), or none",
@@ -692,7 +708,7 @@ def chat(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "deployment": "which one, where a box serves several",
         "header": "print it as the HTTP header, for curl -H @-",
         "rotate": "first have the box make a new one, and start the engine anew with it",
@@ -728,6 +744,7 @@ def key(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "deployment": "which one, where a box serves several",
         "to": "id of a release on the box, or its beginning (default: the one before the present)",
         "verbose": VERBOSE,
@@ -740,6 +757,7 @@ def rollback(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     deployment: str | None = None,
     to: str | None = None,
     verbose: bool = False,
@@ -751,7 +769,7 @@ def rollback(
     from boxwright.cli import rollback as back
 
     become.ask(ask_become_pass)
-    back.rollback(host, inventory, deployment=deployment, to=to, as_json=json)
+    back.rollback(host, inventory, every=all, deployment=deployment, to=to, as_json=json)
 
 
 @task(
@@ -759,7 +777,7 @@ def rollback(
     help={
         "host": HOST,
         "inventory": INVENTORY,
-        "all": "every host of the inventory",
+        "all": ALL,
         "deep": "read and hash every byte, on all cores",
         "prune": "free what nothing uses, after a question",
         "yes": "free it without the question",
@@ -790,6 +808,7 @@ def models(
     help={
         "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "model": "only this one, and no image: a deployment's name, the catalog's, or the hub's org/name",
         "check": "say what would move, write nothing",
         "verbose": VERBOSE,
@@ -801,6 +820,7 @@ def update(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     model: str = "",
     check: bool = False,
     verbose: bool = False,
@@ -809,7 +829,7 @@ def update(
     """Move the lock to the commits and images that are offered now, and say what that changes."""
     from boxwright.cli import updating
 
-    updating.update(host, inventory, model=model, check=check, as_json=json)
+    updating.update(host, inventory, every=all, model=model, check=check, as_json=json)
 
 
 @task(

@@ -11,6 +11,21 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+#: A number of tokens as model cards write it: `128k`, `1M`, `131,072`.
+_THOUSANDS = re.compile(r"([0-9]{1,6})\s?([kKmM])(?:i?[bB]?|\s?tokens)?|([0-9]{1,3}(?:[,_' ][0-9]{3})+)")
+
+
+def thousands(text: str) -> int | None:
+    """The number of tokens that `128k`, `1M` or `131,072` stands for; None for anything else."""
+    found = _THOUSANDS.fullmatch(text.strip())
+    if found is None:
+        return None
+    if found[3]:
+        return int("".join(character for character in found[3] if character.isdigit()))
+    # Contexts are powers of two, and 128k is 131,072 of them.
+    return int(found[1]) * 1024 ** (1 if found[2] in "kK" else 2)
+
+
 #: A name in words and the numbers behind them, as far as an integer is worth reading.
 _PARTS = re.compile(r"([^0-9]*)([0-9]{1,9}|$)")
 #: So many names in a row, and more, are told by the first and the last.

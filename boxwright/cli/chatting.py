@@ -41,14 +41,6 @@ def chat(
 ) -> None:
     """Talk until Ctrl-D; with a prompt, or standard input that is no terminal, ask once and end."""
     limit = whole("--max-tokens", most, MOST_TOKENS) if most else None
-    question = readable(prompt or ("" if sys.stdin.isatty() else piped()))
-    once = bool(question.strip())
-    if not once and (as_json or not sys.stdin.isatty()):
-        raise UserError(
-            "there is nothing to ask",
-            status=EXIT_BAD_INPUT,
-            ways_out=("--prompt TEXT", "the question on standard input"),
-        )
     inventory, names, paths = targets(hosts, inventories)
     if len(names) != 1:
         raise UserError(
@@ -61,6 +53,14 @@ def chat(
     box = judged_box(name, inventory.variables(name))
     wanted = keys.chosen(box, deployment)
     refuse_wordless(inventory, name, wanted.name, "chat talks with what writes text")
+    question = readable(prompt or ("" if sys.stdin.isatty() else piped()))
+    once = bool(question.strip())
+    if not once and (as_json or not sys.stdin.isatty()):
+        raise UserError(
+            "there is nothing to ask",
+            status=EXIT_BAD_INPUT,
+            ways_out=("--prompt TEXT", "the question on standard input"),
+        )
     lab.ensure_simulated(inventory, names, as_json=as_json or once)
     key = keys.fetched(name, box, wanted.name, inventory, paths)
     bound = ipaddress.ip_address(wanted.bind)

@@ -102,6 +102,21 @@ def hosts_with(
     return found
 
 
+def hosts_that_deploy(
+    inventory: Inventory, hosts: Sequence[str], deployment: str | None, verb: str, *, every: bool
+) -> list[str]:
+    """The hosts of `hosts_with`; of every host those that declare a deployment at all.
+
+    verb: why it takes one, `so there is no key`. Raises UserError where none declares one.
+    """
+    found = hosts_with(inventory, hosts, deployment, every=every)
+    if every:
+        found = [name for name in found if names_of(inventory, name)]
+        if not found:
+            raise UserError(f"no host declares a deployment, {verb}", status=EXIT_BAD_INPUT)
+    return found
+
+
 def chosen(inventory: Inventory, host: str, deployment: str | None) -> str:
     """The one deployment of a host that is meant. Raises UserError where that is not clear."""
     hosts_with(inventory, [host], deployment)

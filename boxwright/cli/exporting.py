@@ -16,7 +16,7 @@ from boxwright.cli.deployments import hosts_with
 from boxwright.cli.paths import named, output_directory
 from boxwright.cli.ssh_trouble import in_one_line, tell_missed, trouble
 from boxwright.cli.targets import some, targets
-from boxwright.cli.validating import refuse_problems
+from boxwright.cli.validating import refuse_problems, refuse_value
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.export import FORMATS
 from boxwright.export.release import Release, checked
@@ -63,6 +63,8 @@ def export(
             status=EXIT_BAD_INPUT,
             ways_out=("--format one of: " + ", ".join(FORMATS),),
         )
+    if deployment is not None:
+        refuse_value("--deployment", deployment, "box_deployments[].name")
     if output:
         output_directory("--output", named(output))
     inventory, names, paths = targets(hosts, inventories, every=every)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json
-from boxwright.cli.deployments import hosts_with, names_of
+from boxwright.cli.deployments import hosts_that_deploy
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed, trouble
 from boxwright.cli.targets import targets
@@ -146,9 +146,5 @@ def _meant(
 ) -> tuple[Inventory, list[str], list[Path]]:
     """The hosts whose keys are meant; of every host those that declare a deployment."""
     inventory, names, paths = targets(hosts, inventories, every=every)
-    names = hosts_with(inventory, names, deployment, every=every)
-    if every:
-        names = [name for name in names if names_of(inventory, name)]
-        if not names:
-            raise UserError("no host declares a deployment, so there is no key", status=EXIT_BAD_INPUT)
+    names = hosts_that_deploy(inventory, names, deployment, "so there is no key", every=every)
     return inventory, names, paths

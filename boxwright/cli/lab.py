@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from boxwright.cli.console import say, say_aside, show_json, table
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory
+from boxwright.texts import printable
 
 MOST_HOSTS = 20
 #: Hosts of this inventory group are simulated; they are started before a verb visits them.
@@ -17,7 +18,13 @@ GROUP = "lab"
 def up(*, rig: str | None = None, hosts: str = "1", suite: str = "trixie") -> None:
     """Start lab1 … labN with the cards of `rig`; `hosts` is N as it was typed."""
     if hosts not in {str(number) for number in range(1, MOST_HOSTS + 1)}:
-        raise UserError(f"--hosts {hosts}: the lab has 1 to {MOST_HOSTS} hosts", status=EXIT_BAD_INPUT)
+        raise UserError(
+            f"--hosts {printable(hosts)}: the lab has 1 to {MOST_HOSTS} hosts", status=EXIT_BAD_INPUT
+        )
+    from boxwright import lab
+
+    # Before the engine is asked for anything.
+    lab.HostRequest("lab1", **{"rig": rig} if rig else {}, suite=suite).check()
     ensure([f"lab{number}" for number in range(1, int(hosts) + 1)], rig=rig, suite=suite)
     status()
 

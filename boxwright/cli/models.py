@@ -33,7 +33,7 @@ def show(
 
     Exit status 1 where a file is not what it should be.
     """
-    inventory, names, paths = targets(hosts, inventories, every=every and not hosts)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     if prune and not yes and not _asks():
         raise UserError(

@@ -66,6 +66,7 @@ def init(
     facts_file: facts recorded on the box, instead of asking it. ssh_config: a file instead of ~/.ssh/config,
     for this and every later visit. only_show: print what would be written.
     """
+    recommending.refuse_model(model)
     address = replace(parse_address(target), config=_ssh_config(ssh_config))
     directory = _directory(inventory)
     name = name or _free_name(address, directory)

@@ -14,10 +14,10 @@ from boxwright import facts as host_facts
 from boxwright.cli import drawing, lab, recorded
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import answers, by_host, tell_missed
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
-from boxwright.errors import EXIT_BAD_INPUT, EXIT_REFUSED, UserError
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
 from boxwright.planner import rules
 from boxwright.spec.inventory import Inventory
@@ -30,27 +30,33 @@ def plan(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     offline: bool = False,
     facts_file: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Plan each host and show it; exit status 3 when one cannot work as declared."""
-    inventory, names, paths = targets(hosts, inventories)
+    """Plan each host and show it; exit status 3: one cannot work as declared, 1: one cannot be asked."""
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
+    missed: dict[str, UserError] = {}
     if facts_file is not None:
         known = recorded.facts_of(facts_file, names)
         plans = {name: _plan(name, inventory, known[name]) for name in names}
     elif offline:
         plans = {name: _plan(name, inventory, None) for name in names}
     else:
-        plans = _plans_on_hosts(names, inventory, paths, as_json=as_json)
-    for name in names:
-        locate(name, plans[name], inventory)
+        plans, missed = _plans_on_hosts(names, inventory, paths, as_json=as_json)
+    for name, found in plans.items():
+        locate(name, found, inventory)
+    alone = len(names) == 1 and not every
     if as_json:
-        show_json(next(iter(plans.values())) if len(plans) == 1 else plans)
+        show_json(by_host(plans, missed, alone=alone))
     else:
-        for name in names:
-            drawing.draw_plan(name, plans[name])
+        for name, found in plans.items():
+            drawing.draw_plan(name, found)
+        tell_missed(missed, alone=alone, what="could not be planned")
+    if missed:
+        raise SystemExit(EXIT_FAILED)
     if any(found["gates"] for found in plans.values()):
         raise SystemExit(EXIT_REFUSED)
 
@@ -70,45 +76,41 @@ def locate(name: str, plan: dict[str, Any], inventory: Inventory) -> None:
 
 def _plans_on_hosts(
     names: Sequence[str], inventory: Inventory, paths: Sequence[Path], *, as_json: bool
-) -> dict[str, dict[str, Any]]:
+) -> tuple[dict[str, dict[str, Any]], dict[str, UserError]]:
     lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play("plan.yml", names, paths, quiet=True)
-    plans = {}
-    for name in names:
-        host = report.hosts.get(name)
-        if host is None or not host.results.get("plan"):
-            error = trouble(name, host.failure if host else None, variables=inventory.variables(name))
-            error.ways_out += ("without a connection, from the declared cards: --offline",)
-            raise error
-        plans[name] = dict(host.results["plan"][0]["ansible_facts"]["box_plan"])
-    return plans
+    found, missed = answers(report.hosts, names, "plan", inventory)
+    for error in missed.values():
+        error.ways_out += ("without a connection, from the declared cards: --offline",)
+    return {name: dict(one["ansible_facts"]["box_plan"]) for name, one in found.items()}, missed
 
 
-def facts(hosts: Sequence[str], inventories: Sequence[str], *, as_json: bool = False) -> None:
+def facts(
+    hosts: Sequence[str], inventories: Sequence[str], *, every: bool = False, as_json: bool = False
+) -> None:
     """Read the facts of each host over one connection and show them."""
-    inventory, names, paths = targets(hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found = read_facts(names, inventory, paths)
+    found, missed = read_facts(names, inventory, paths)
+    alone = len(names) == 1 and not every
     if as_json:
-        show_json(recorded.to_json(found))
+        show_json(by_host({name: one.to_json() for name, one in found.items()}, missed, alone=alone))
     else:
         for name, one in found.items():
             drawing.draw_facts(name, one)
+        tell_missed(missed, alone=alone)
+    if missed:
+        raise SystemExit(EXIT_FAILED)
 
 
 def read_facts(
     names: Sequence[str], inventory: Inventory, inventories: Sequence[Path]
-) -> dict[str, HostFacts]:
-    """The facts of each host, asked over SSH. Raises UserError for the first that does not tell them."""
+) -> tuple[dict[str, HostFacts], dict[str, UserError]]:
+    """The facts of each host, asked over SSH, and why another does not tell them."""
     report = play("facts.yml", names, inventories, quiet=True)
-    found: dict[str, HostFacts] = {}
-    for name in names:
-        host = report.hosts.get(name)
-        if host is None or host.failure or not host.results.get("host_facts"):
-            raise trouble(name, host.failure if host else None, variables=inventory.variables(name))
-        found[name] = host_facts.parse(host.results["host_facts"][0]["raw"], name)
-    return found
+    found, missed = answers(report.hosts, names, "host_facts", inventory)
+    return {name: host_facts.parse(one["raw"], name) for name, one in found.items()}, missed
 
 
 def explain(gate: str, *, as_json: bool = False) -> None:

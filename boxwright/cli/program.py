@@ -56,6 +56,8 @@ class Program(invoke.main.Program):  # type: ignore[misc]  # invoke ships no typ
             words.clear()
         with self._judged():
             super().parse_tasks()
+            for verb in self.tasks:
+                refuse_empty(verb, words)
 
     def update_config(self, merge: bool = True) -> None:
         """invoke's own settings, and a file of them that --config names."""
@@ -150,7 +152,7 @@ def mistake(said: str, verbs: Sequence[str], verb: str = "", options: Sequence[s
     if found := _UNKNOWN.fullmatch(said) or _GROUP.fullmatch(said):
         return _unknown(found["word"], verbs, verb, options, help_on)
     if found := _VALUE.match(said):
-        return _wrong(f"--{found['name']} needs a value, and none is there", help_on)
+        return _wrong(f"--{found['name'].replace('_', '-')} needs a value, and none is there", help_on)
     if found := _MISSING.match(said):
         names = found["names"].replace("'", "")
         options = " ".join(f"--{name} {name.upper()}" for name in names.split(", "))
@@ -158,8 +160,29 @@ def mistake(said: str, verbs: Sequence[str], verb: str = "", options: Sequence[s
     return _wrong(" ".join(said.split()), help_on)
 
 
+def refuse_empty(verb: Any, words: Sequence[str]) -> None:
+    """Raises ParseError for an option of a verb that got no value, or one without a visible character.
+
+    verb: as invoke parsed it. invoke takes a repeatable option without its value for one that was not given.
+    """
+    for argument in verb.args.values():
+        if not argument.takes_value or argument.raw_value is None:
+            continue
+        given = argument.value if argument.kind is list else [argument.raw_value]
+        if any(isinstance(one, str) and not one.strip() for one in given):
+            raise ParseError(
+                f"--{argument.name.replace('_', '-')} needs a value, and an empty one is there", verb
+            )
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        flag = verb.flags.get(word)
+        if flag is not None and flag.kind is list and (following is None or following in verb.flags):
+            raise ParseError(f"{word} needs a value, and none is there", verb)
+
+
 def _unknown(word: str, verbs: Sequence[str], verb: str, options: Sequence[str], help_on: str) -> UserError:
     shown = ascii(word) if not word.isprintable() else f'"{word}"'
+    if word == "--all" and "--host" in options:
+        return _wrong(f"{verb} works on one box at a time", f"./invoke {verb} --host NAME", help_on)
     if word.startswith("-"):
         guess = nearest(word, options)
         what = f"{verb} has no option {shown}" if verb else f"there is no option {shown}"

@@ -32,13 +32,14 @@ def provision(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     check: bool = False,
     full: bool = False,
     as_json: bool = False,
 ) -> None:
     """Validate, start the lab where it is meant, run the playbook, and tell what came of it."""
     started = time.monotonic()
-    inventory, names, paths = targets(hosts, inventories)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     with turn(addresses(names, inventory.variables), say_aside):

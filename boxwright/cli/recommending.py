@@ -10,11 +10,13 @@ from boxwright.catalog import choices as catalog_choices
 from boxwright.cli import lab, recorded
 from boxwright.cli.console import say, show_json, table, wrapped
 from boxwright.cli.planning import read_facts
+from boxwright.cli.ssh_trouble import by_host, tell_missed
 from boxwright.cli.targets import targets
-from boxwright.cli.validating import refuse_problems
+from boxwright.cli.validating import refuse_problems, refuse_value
 from boxwright.cli.words import whole
-from boxwright.errors import EXIT_REFUSED
+from boxwright.errors import EXIT_FAILED, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
+from boxwright.planner import candidates
 from boxwright.planner.candidates import Wish
 from boxwright.planner.choice import PERHAPS, RULE, Choice, Miss, choice_json, whys
 from boxwright.planner.recommend import Recommendation, recommend
@@ -26,7 +28,9 @@ MOST_TOKENS, MOST_SEQUENCES = 10_000_000, 4096
 
 
 def wish(context: str, concurrency: str, image: str) -> Wish:
-    """What was asked for on the command line. Raises UserError for what is no number."""
+    """What was asked for on the command line. Raises UserError for what is no number, and no image."""
+    if image:
+        refuse_value("--image", image, "box_deployments[].image")
     return Wish.of(
         catalog_choices.load(),
         whole("--context", context, MOST_TOKENS) if context else None,
@@ -35,10 +39,16 @@ def wish(context: str, concurrency: str, image: str) -> Wish:
     )
 
 
+def refuse_model(model: str) -> None:
+    """Raises UserError where no model that could be compared has a name that begins so."""
+    candidates.models(catalog.load(), catalog_choices.load(), model)
+
+
 def show(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     offline: bool = False,
     facts_file: str | None = None,
     model: str = "",
@@ -46,27 +56,34 @@ def show(
     everything: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Compare the choices for each host; exit status 3 when nothing works on one of them."""
-    inventory, names, paths = targets(hosts, inventories)
+    """Compare the choices for each host; exit status 3: nothing works on one, 1: one cannot be asked."""
+    refuse_model(model)
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     known: dict[str, HostFacts] = {}
+    missed: dict[str, UserError] = {}
     if facts_file is not None:
         known = recorded.facts_of(facts_file, names)
     elif not offline:
         lab.ensure_simulated(inventory, names, as_json=as_json)
-        known = read_facts(names, inventory, paths)
+        known, missed = read_facts(names, inventory, paths)
     loaded = catalog.load()
     found: dict[str, Recommendation] = {}
     for name in names:
-        box = judged_box(name, inventory.variables(name))
-        facts = known.get(name) or planner.offline_facts(box, loaded)
-        found[name] = recommend(box, facts, loaded, wanted, model)
+        if name not in missed:
+            box = judged_box(name, inventory.variables(name))
+            facts = known.get(name) or planner.offline_facts(box, loaded)
+            found[name] = recommend(box, facts, loaded, wanted, model)
+    alone = len(names) == 1 and not every
     if as_json:
         values = {name: recommendation_json(name, one) for name, one in found.items()}
-        show_json(next(iter(values.values())) if len(values) == 1 else values)
+        show_json(by_host(values, missed, alone=alone))
     else:
         for name, one in found.items():
             draw(name, one, everything=everything, of_a_model=MOST_ROWS if model else MOST_OF_A_MODEL)
+        tell_missed(missed, alone=alone)
+    if missed:
+        raise SystemExit(EXIT_FAILED)
     if not all(one.choices for one in found.values()):
         raise SystemExit(EXIT_REFUSED)
 

@@ -13,14 +13,8 @@ from boxwright.facts.model import FORMAT
 from boxwright.texts import printable
 
 
-def to_json(found: Mapping[str, HostFacts]) -> dict[str, Any]:
-    """What `invoke facts --json` prints: a host's facts, or those of several by their names."""
-    values = {name: one.to_json() for name, one in found.items()}
-    return next(iter(values.values())) if len(values) == 1 else values
-
-
 def facts_of(path: str, names: Sequence[str]) -> dict[str, HostFacts]:
-    """The facts of these hosts in a file that `to_json` gave.
+    """The facts of these hosts in a file that `invoke facts --json` gave.
 
     Raises UserError for a file that is none, of another format, or without one of the hosts.
     """
@@ -29,7 +23,7 @@ def facts_of(path: str, names: Sequence[str]) -> dict[str, HostFacts]:
 
 
 def facts_of_one(path: str) -> HostFacts:
-    """The facts of the one host in a file that `to_json` gave, whatever its name was.
+    """The facts of the one host in a file that `invoke facts --json` gave, whatever its name was.
 
     Raises UserError for a file that is none, of another format, or of several hosts.
     """
@@ -49,7 +43,9 @@ def _documents(path: str) -> list[Mapping[str, Any]]:
         raise _refused(path, names=(), what=f"is no JSON: {error}") from error
     one = isinstance(found, dict) and "host" in found and "os" in found
     documents = [found] if one else list(found.values()) if isinstance(found, dict) else []
-    if not documents or not all(isinstance(each, dict) and "os" in each for each in documents):
+    if not documents or not all(
+        isinstance(each, dict) and ("os" in each or each.get("failure")) for each in documents
+    ):
         why = "an error that a verb told" if isinstance(found, dict) and "error" in found else None
         raise _refused(path, names=(), what="is not what `invoke facts --json` prints", why=why)
     return documents
@@ -57,8 +53,14 @@ def _documents(path: str) -> list[Mapping[str, Any]]:
 
 def _facts(path: str, name: str, documents: Sequence[Mapping[str, Any]]) -> HostFacts:
     document = next((one for one in documents if one.get("host") == name), None)
+    if document is not None:
+        # Of several boxes each says whether it could be asked.
+        document = {key: value for key, value in document.items() if key != "failure"}
     if document is None:
-        hosts = ", ".join(printable(str(one.get("host") or "a host without a name")) for one in documents)
+        read = [one for one in documents if "os" in one]
+        hosts = (
+            ", ".join(printable(str(one.get("host") or "a host without a name")) for one in read) or "no host"
+        )
         raise _refused(path, (name,), what=f"holds the facts of {hosts}, not of {name}")
     made = document.get("format", 1)
     if made != FORMAT:

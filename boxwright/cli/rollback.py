@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxwright.cli.ansible_run import HostReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
-from boxwright.cli.deployments import hosts_with
+from boxwright.cli.deployments import hosts_that_deploy
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import explain, tell_ways_out
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
-from boxwright.errors import EXIT_FAILED
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.texts import printable
 
 
 def rollback(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     to: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Have the release before the present one serve again, or the one that `to` names."""
-    inventory, names, paths = targets(hosts, inventories)
-    names = hosts_with(inventory, names, deployment)
+    if to is not None and not re.fullmatch("[0-9a-f]{1,12}", to):
+        raise UserError(
+            f"--to {printable(to)}: the id of a release is twelve hexadecimal digits, or the first of them",
+            status=EXIT_BAD_INPUT,
+            ways_out=("leave it out, for the release before the present one", "./invoke history names them"),
+        )
+    inventory, names, paths = targets(hosts, inventories, every=every)
+    names = hosts_that_deploy(inventory, names, deployment, "so there is no release", every=every)
     wanted = {"rollback_deployment": deployment, "rollback_to": to}
     variables = {name: value for name, value in wanted.items() if value} | recorded("rollback", paths)
     with turn(addresses(names, inventory.variables), say_aside):

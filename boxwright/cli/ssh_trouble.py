@@ -243,6 +243,21 @@ def tell_missed(missed: Mapping[str, UserError], *, alone: bool, what: str = "co
         say_aside(wrapped(f"{name}: {what}: {in_one_line(error)}", hang=2))
 
 
+def by_host(
+    found: Mapping[str, Mapping[str, Any]], missed: Mapping[str, UserError], *, alone: bool
+) -> Mapping[str, Any]:
+    """What a verb tells a program: a host's value by its name, or why there is none.
+
+    alone: of the one host that was named, the value itself. Raises the error of one that did not answer.
+    """
+    if alone:
+        for error in missed.values():
+            raise error
+        return next(iter(found.values()))
+    failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
+    return {name: {**one, "failure": None} for name, one in found.items()} | failures
+
+
 def in_one_line(error: UserError) -> str:
     """What went wrong and why, without the ways out."""
     return f"{error.what}: {error.why}" if error.why else error.what

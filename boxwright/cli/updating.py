@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,15 +11,21 @@ from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table, wrapped
 from boxwright.cli.models import size
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.texts import printable
+
+#: A deployment's name, the catalog's, or the hub's.
+NAME = r"[A-Za-z0-9_][\w.-]{0,95}(?:/[\w.-]{1,96})?"
 
 
 def update(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     model: str = "",
     check: bool = False,
     as_json: bool = False,
@@ -27,7 +34,13 @@ def update(
 
     model: only this one, and no image.
     """
-    inventory, names, paths = targets(hosts, inventories)
+    if model and not re.fullmatch(NAME, model):
+        raise UserError(
+            f"--model {printable(model)}: no model has such a name",
+            status=EXIT_BAD_INPUT,
+            ways_out=("a deployment's name, the catalog's, or the hub's org/name",),
+        )
+    inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
     report = play(
@@ -38,17 +51,21 @@ def update(
         quiet=True,
         variables={"update_model": model} | recorded("update", paths),
     )
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name in names:
-        host = report.hosts.get(name)
-        if host is None or host.failure or not host.results.get("lock_update"):
-            raise trouble(name, host.failure if host else None)
-        found[name] = [dict(move) for move in host.results["lock_update"][0]["moves"]]
+    told, missed = answers(report.hosts, names, "lock_update", inventory)
+    found = {name: [dict(move) for move in one["moves"]] for name, one in told.items()}
+    alone = len(names) == 1 and not every
     if as_json:
-        show_json(found)
-        return
-    for name in names:
-        draw(name, found[name], check=check)
+        if alone:
+            for error in missed.values():
+                raise error
+        failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
+        show_json(found | failures)
+    else:
+        for name, moves in found.items():
+            draw(name, moves, check=check)
+        tell_missed(missed, alone=alone, what="its lock stays as it is")
+    if missed:
+        raise SystemExit(EXIT_FAILED)
 
 
 def draw(name: str, moves: Sequence[Mapping[str, Any]], *, check: bool) -> None:

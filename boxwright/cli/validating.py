@@ -11,9 +11,10 @@ from boxwright.cli.targets import inventory_paths, some
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec import schema
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
+from boxwright.spec.judge import mistakes
 from boxwright.spec.problem import SpecErrors
 from boxwright.spec.validate import check as find_problems
-from boxwright.texts import numbered
+from boxwright.texts import numbered, printable
 
 SCHEMA = ROOT / "inventory" / "schema.json"
 
@@ -40,6 +41,18 @@ def refuse_problems(inventory: Inventory, hosts: Sequence[str]) -> None:
     problems = find_problems(inventory, list(hosts))
     if problems:
         raise SpecErrors(problems)
+
+
+def refuse_value(option: str, word: str, path: str) -> None:
+    """Raises UserError for a value that no inventory could declare. path: `box_deployments[].image`."""
+    described = schema.at(schema.installed()["properties"], path)
+    assert described is not None, path
+    for one in mistakes(word, described):
+        raise UserError(
+            f"{option} {printable(word)}: {one.message}",
+            status=EXIT_BAD_INPUT,
+            ways_out=(f"allowed is {one.allowed}",) if one.allowed else (),
+        )
 
 
 def write_schema(*, check: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from invoke import Task
 
 from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.texts import printable, thousands
 
 
 class WordOrNone(Task):  # type: ignore[misc]  # invoke's class is generic over what nobody here asks for
@@ -34,5 +35,10 @@ def whole(option: str, word: str, most: int) -> int:
     if not (
         digits.isascii() and digits.isdigit() and len(digits) <= len(str(most)) and 1 <= int(digits) <= most
     ):
-        raise UserError(f"{option} {word}: a whole number from 1 to {most} is needed", status=EXIT_BAD_INPUT)
+        meant = thousands(word)
+        raise UserError(
+            f"{option} {printable(word)}: a whole number from 1 to {most} is needed",
+            status=EXIT_BAD_INPUT,
+            ways_out=(f"{option} {meant}",) if meant and meant <= most else (),
+        )
     return int(digits)

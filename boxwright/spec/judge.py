@@ -15,6 +15,7 @@ from jsonschema.validators import extend
 from boxwright.spec import networks
 from boxwright.spec.suggestions import did_you_mean
 from boxwright.spec.values import Opaque
+from boxwright.texts import thousands
 
 _KINDS = {
     "string": "a string",
@@ -117,6 +118,8 @@ def _right_form(kind: str, value: object) -> str:
             return f"{str(_YES_NO[text.lower()]).lower()}, without quotes"
         if kind == "integer" and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
             return f"{int(text)}, without quotes"
+        if kind == "integer" and (meant := thousands(text)) is not None:
+            return f"{meant}, as a plain number"
         if kind in ("number", "integer") and re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", text):
             number = float(text)
             return f"{number:g}, without quotes" if kind == "number" or number.is_integer() else ""

@@ -1,8 +1,8 @@
-"""Names as people count them."""
+"""Names as people count them, and numbers as they write them."""
 
 import pytest
 
-from boxwright.texts import numbered
+from boxwright.texts import numbered, thousands
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,24 @@ from boxwright.texts import numbered
 )
 def test_numbered(names, told):
     assert numbered(names) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("128k", 131072),
+        ("128K", 131072),
+        (" 32 k ", 32768),
+        ("128k tokens", 131072),
+        ("1M", 1048576),
+        ("131,072", 131072),
+        ("1_000_000", 1000000),
+        ("131072", None),
+        ("1,5", None),
+        ("12k8", None),
+        ("k", None),
+        ("auto", None),
+    ],
+)
+def test_thousands(text, number):
+    assert thousands(text) == number

@@ -1,6 +1,6 @@
 """The whole of what Ansible does and says, in the run's log, and with --verbose on the terminal too.
 
-With BOXWRIGHT_LOG set only. What the other callback tells a person is in it as well: all that Ansible displays.
+With BOXWRIGHT_LOG set only. All that Ansible displays is in it, so what the other callback tells is, too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from boxwright.cli.recorded import facts_of, to_json
+from boxwright.cli.recorded import facts_of
+from boxwright.cli.ssh_trouble import by_host
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.facts import parse
 from boxwright.facts.model import FORMAT
@@ -13,6 +14,11 @@ from boxwright.facts.model import FORMAT
 RAW = json.loads(
     (Path(__file__).parents[1] / "facts" / "recorded" / "debian13-rtx5090-virgin.json").read_text()
 )
+
+
+def to_json(found):
+    """What `invoke facts --json` prints."""
+    return by_host({name: one.to_json() for name, one in found.items()}, {}, alone=len(found) == 1)
 
 
 @pytest.fixture
