@@ -23,6 +23,12 @@ def no_simulated_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///no/engine/for/unit/tests.sock")
 
 
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a run leaves on its machine (logs, ends that boxes have not had) is not left in a home."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+
+
 @pytest.fixture
 def needs_git() -> None:
     """A bare machine has no git; what asks it does without there."""

@@ -9,7 +9,7 @@ import pytest
 
 from boxwright.cli import ansible_run, status_tables, statuses
 from boxwright.cli.ansible_run import HostReport, RunReport
-from boxwright.cli.console import told
+from boxwright.cli.verb import told
 from boxwright.errors import UserError
 
 spec = importlib.util.spec_from_file_location(
