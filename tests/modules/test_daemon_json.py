@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, merge, parse
+from ansible.module_utils import exact_json
+from ansible.module_utils.daemon_json import ConfigError, Receipt, ShapeError, dump, merge, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,9 +27,13 @@ def test_nothing_there_is_no_settings(text):
     [
         ('{"a": 1,}', "daemon.json:1 "),
         ('{\n"a": }', "daemon.json:2 "),
-        ("[]", "list"),
-        ('"x"', "str"),
-        ("null", "NoneType"),
+        ("[]", "a list"),
+        ('"x"', "a text"),
+        ("null", "null"),
+        ('{"a": 1,\n"a": 2}', "daemon.json:2 .* 'a' stands there already, in line 1"),
+        ('{"a":\n1e400}', "daemon.json:2 .* 1e400 is too great"),
+        ('{"a":\n{"b": NaN}}', "daemon.json:2 .* 'NaN'"),
+        ('{"a":\n' * 600 + "1" + "}" * 600, "daemon.json:66 .* nested deeper"),
     ],
 )
 def test_what_is_no_settings_is_named_and_left(text, said):
@@ -36,6 +41,48 @@ def test_what_is_no_settings_is_named_and_left(text, said):
         parse(text, "/etc/docker/daemon.json")
     assert "/etc/docker/daemon.json" in str(error.value)
     assert "left as it is" in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["1.10", "1e3", "-0", "12345678901234567890123", '"\\ud800 ä"'])
+def test_what_is_not_ours_comes_back_to_the_letter(value):
+    text = f'{{\n"theirs": {value},\n"log-level": {value}\n}}\n'
+    document = parse(text, "daemon.json")
+    merged, receipt = merge(document, {"log-level": "warn"}, NONE)
+    assert f'"theirs": {value}' in dump(merged, text).replace("    ", "")
+    kept = Receipt.load(receipt.text(), "receipt")
+    assert dump(merge(merged, {}, kept)[0], text).replace("    ", "") == text
+
+
+@pytest.mark.parametrize("declared", [1.1, 10])
+@pytest.mark.parametrize("in_list", [True, False])
+def test_the_same_number_in_another_spelling_is_the_same_setting(declared, in_list):
+    text = {1.1: "1.10", 10: "10"}[declared]
+    document = parse(f'{{"a": [{text}]}}' if in_list else f'{{"a": {text}}}', "x")
+    wanted = exact_json.exact({"a": [declared] if in_list else declared})
+    assert merge(document, wanted, NONE) == (document, NONE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "[]", "7", '{"entries": [], "made": [[1]]}', '{"entries": [5], "made": []}',
+        '{"entries": [{"path": [], "value": 1, "had": false, "before": null, "item": false}], "made": []}',
+        '{"entries": [{"path": [5], "value": 1, "had": false, "before": null, "item": false}], "made": []}',
+        '{"entries": [{"path": "x"}], "made": []}', "[" * 5000, '{"entries": 1, "made": 1}',
+    ],
+)  # fmt: skip
+def test_a_damaged_receipt_is_named(text):
+    with pytest.raises(ConfigError, match=r"receipt\.json, which keeps"):
+        Receipt.load(text, "receipt.json")
+
+
+def test_a_shape_that_clashes_is_named_with_its_line_and_value():
+    text = '{\n"a": {\n"b": "x"}}'
+    with pytest.raises(ShapeError) as error:
+        merge(parse(text, "x"), {"a": {"b": {"c": 1}}}, NONE)
+    told = str(error.value.located("daemon.json", text))
+    assert told.startswith('daemon.json:3: a.b is a text there: "x". Put in its place is to be a mapping')
+    assert '"x"' not in str(error.value.located("config.json", text, secret=True))
 
 
 def test_ours_come_after_theirs():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils import docker_daemon, docker_proxy, docker_unit, systemctl
 from ansible.module_utils.command import Result
+from ansible.module_utils.daemon_json import ConfigError
 from ansible.module_utils.docker_daemon import DaemonError, Version
 from ansible.module_utils.docker_proxy import drop_in_text, variables_text
 from ansible.module_utils.docker_settings import due, ours, overlay
@@ -215,6 +216,46 @@ def test_what_is_no_json_is_left_alone(host, configure):
     assert host.calls == []
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"debug": true,\n"debug": false}',
+        '{"debug":\n1e400}',
+        '{"debug":\n-Infinity}',
+        '{"debug":\nNaN}',
+        '{\n"runtimes": "x"}',
+        '{"a":' + "[" * 600 + "]" * 600 + "}",
+    ],
+)
+def test_what_cannot_be_kept_is_left_alone_and_named_with_its_line(host, configure, content):
+    host.write(content)
+    result = configure()
+    line = 1 + content.count("\n")
+    assert f"{host.config}:{line}" in result["msg"]
+    assert "left as it is" in result["msg"]
+    assert (host.config.read_text(), host.calls, host.backups()) == (content, [], [])
+
+
+def test_half_a_character_and_odd_numbers_come_back(host, configure):
+    before = '{\n    "labels": [\n        "\\ud800=1"\n    ],\n    "x": 1.10,\n    "mtu": 1e3\n}\n'
+    host.write(before)
+    configure(config={"mtu": 1400, "labels": ["a=1"]})
+    assert '"\\ud800=1"' in host.config.read_text()
+    assert '"x": 1.10' in host.config.read_text()
+    assert '"mtu": 1400' in host.config.read_text()
+    configure(state="absent")
+    assert host.config.read_text() == before
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), "\ud800", 10**400, {"x": [float("-inf")]}])
+def test_a_declared_value_that_json_has_not_is_refused(host, value):
+    # As a module has it: its parameters come from JSON that Python wrote, with Infinity in it.
+    with pytest.raises(ConfigError, match=r"container_runtime_daemon_config\.bip.*nothing was changed"):
+        docker_daemon_config.Daemon(
+            {"config": {"bip": value}, "state": "present", "receipt": str(host.receipt), "proxy": None}
+        )
+
+
 def test_what_docker_refuses_is_not_written(host, configure):
     host.write({"debug": True})
     host.refuses = "invalid logging level: loud"
@@ -385,9 +426,9 @@ def test_a_clash_that_somebody_made_is_seen_before_the_next_restart_finds_it(hos
         (lambda path: path.symlink_to(path), "circle"),
         (lambda path: path.write_bytes('{"a": "é"}'.encode("latin-1")), "not UTF-8"),
         (lambda path: path.write_text('{"debug": true}', encoding="utf-16"), "UTF-16"),
-        (lambda path: path.write_text('{\n "a": 1,\n}'), ":3 is not valid JSON"),
+        (lambda path: path.write_text('{\n "a": 1,\n}'), ":2 is not valid JSON"),
         (lambda path: path.write_text('{"max-concurrent-downloads": NaN}'), "not valid JSON"),
-        (lambda path: path.write_text("[1]"), "no settings"),
+        (lambda path: path.write_text("[1]"), ":1 is not valid JSON that can be kept: a list in"),
         (lambda path: path.write_text("[" * 100000), "not valid JSON"),
         (os.mkfifo, "no regular file"),
     ],

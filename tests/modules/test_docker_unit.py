@@ -13,6 +13,7 @@ from ansible.module_utils.docker_unit import DaemonUnit
         (["-H", "fd://"], "/etc/docker/daemon.json"),
         (["--config-file=/srv/d.json"], "/srv/d.json"),
         (["--config-file", "/srv/d.json", "-H", "fd://"], "/srv/d.json"),
+        (["--config-file=/srv/other.json", "--config-file=/srv/d.json"], "/srv/d.json"),
     ],
 )
 def test_the_units_own_file_is_the_one(options, path):
@@ -69,6 +70,32 @@ def test_a_clash_names_flag_file_and_line(unit, tmp_path, key, flag, place):
 
 def test_what_only_one_of_them_sets_is_no_clash(unit):
     assert unit.clashes({"debug": True, "bip": "x", "features": {}, "runtimes": {}}) == []
+    assert unit.clashes({"features": {"data-root": "x"}, "default-ulimits": {"hosts": {}}}) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "config"),
+    [
+        (["-H", "fd://"], "hosts", {"hosts": []}),
+        (["-Hfd://"], "hosts", {"hosts": []}),
+        (["-H=fd://"], "hosts", {"hosts": []}),
+        (["--host", "fd://"], "hosts", {"hosts": []}),
+        (["-DH", "fd://"], "hosts", {"hosts": []}),
+        (["-g", "/data"], "data-root", {"data-root": "x"}),
+        (["-g/data"], "data-root", {"data-root": "x"}),
+        (["--graph=/data"], "data-root", {"data-root": "x"}),
+        (["--data-root=/data"], "data-root", {"data-root": "x"}),
+        (["--feature", "containerd-snapshotter"], "features", {"features": {"cdi": True}}),
+        (["--http-proxy=http://p"], "proxies.http-proxy", {"proxies": {"http-proxy": "http://q"}}),
+        (["--cdi-spec-dir=/x"], "cdi-spec-dirs", {"cdi-spec-dirs": []}),
+    ],
+)
+def test_every_spelling_of_an_option_is_found(options, key, config):
+    assert [clash.key for clash in DaemonUnit(options, []).clashes(config)] == [key]
+
+
+def test_a_value_that_looks_like_short_options_is_none():
+    assert DaemonUnit(["-lDEBUG"], []).clashes({"debug": True, "hosts": []}) == []
 
 
 def test_runtimes_may_stand_in_both():
@@ -81,3 +108,61 @@ def test_runtimes_may_stand_in_both():
 def test_a_unit_that_says_nothing_has_no_options(monkeypatch, shown):
     monkeypatch.setattr(docker_unit, "run", lambda argv, **kw: Result(0, shown, ""))
     assert docker_unit.look().clashes({"hosts": []}) == []
+
+
+def shown_as(monkeypatch, argv, more="", path="/bin/sh"):
+    shown = f"ExecStart={{ path={path} ; argv[]={argv} ; ignore_errors=no ; pid=0 ; status=0/0 }}\n{more}"
+    monkeypatch.setattr(docker_unit, "run", lambda argv, **kw: Result(0, shown, ""))
+    return docker_unit.look()
+
+
+@pytest.mark.parametrize(
+    ("argv", "options"),
+    [
+        (
+            '/bin/sh -c "exec /usr/bin/dockerd -H fd:// $OPTS && true"',
+            ["-H", "fd://", "--data-root", "/data"],
+        ),
+        ("/usr/bin/env A=b dockerd $OPTS", ["--data-root", "/data"]),
+        ("/usr/bin/nice -n 5 /usr/bin/dockerd --debug", ["--debug"]),
+        (
+            '/bin/bash -c "source /etc/x; dockerd ${OPTS} --debug >/dev/null"',
+            ["--data-root", "/data", "--debug"],
+        ),
+        ("/bin/sh -c 'dockerd \"'", []),
+    ],
+)
+def test_a_daemon_that_another_program_starts(monkeypatch, argv, options):
+    assert shown_as(monkeypatch, argv, 'Environment="OPTS=--data-root /data"\n').options == options
+
+
+def test_a_daemon_that_a_script_starts_is_asked_itself(monkeypatch, tmp_path):
+    monkeypatch.setattr(docker_unit, "PROC", str(tmp_path))
+    for pid, words in (("7", "/usr/bin/dockerd\0--data-root=/data\0-D\0"), ("8", "sleep\0--debug\0")):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "cmdline").write_text(words)
+    assert shown_as(monkeypatch, "/srv/start", "MainPID=7\n").options == ["--data-root=/data", "-D"]
+    for other in ("8", "9", "0", "../7"):
+        assert shown_as(monkeypatch, "/srv/start", f"MainPID={other}\n").options == []
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'DOCKER_OPTS="--data-root /data \\\n  --debug"\n',
+        "DOCKER_OPTS=--data-root /data \\\n  --debug\n",
+        "#DOCKER_OPTS=-H x\nDOCKER_OPTS='--data-root /data\n--debug'\n",
+    ],
+)
+@pytest.mark.parametrize("pattern", ["docker", "dock*"])
+def test_options_of_a_file_of_variables_over_several_lines(monkeypatch, tmp_path, table, pattern):
+    (tmp_path / "docker").write_text(table)
+    unit = shown_as(
+        monkeypatch,
+        "/usr/sbin/dockerd -H fd:// $DOCKER_OPTS",
+        f"EnvironmentFiles={tmp_path}/{pattern} (ignore_errors=yes)\n",
+        "/usr/sbin/dockerd",
+    )
+    assert unit.options == ["-H", "fd://", "--data-root", "/data", "--debug"]
+    (clash,) = unit.clashes({"debug": True})
+    assert (clash.flag, clash.place.rpartition(":")[0]) == ("--debug", str(tmp_path / "docker"))

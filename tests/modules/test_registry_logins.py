@@ -192,7 +192,10 @@ def test_what_is_no_certificate_is_refused(host, declare, text):
     [
         ('{"auths": ', "not valid JSON"),
         ({"auths": {HOST: {"auth": "", "identitytoken": "t"}}}, "docker logout"),
-        ({"auths": []}, "auths is [] in the file"),
+        ({"auths": []}, "config.json:1: auths is a list there. Put"),
+        ({"auths": [1]}, "auths is a list there. Put"),
+        ({"auths": {HOST: "secret"}}, f"{HOST} is a text there. Put"),
+        ('{"auths": {"x": 1,\n"x": 2}}', "config.json:2 is not valid JSON that can be kept"),
     ],
 )
 def test_a_file_that_cannot_be_kept_is_left_alone(host, declare, content, said):

@@ -7,9 +7,10 @@ back to that, unless somebody has changed it since.
 from __future__ import annotations
 
 import copy
-import json
 import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ansible.module_utils import exact_json
 
 Path = Tuple[str, ...]
 #: Lists of `name=value` in which a name may stand once.
@@ -18,6 +19,31 @@ NAMED = ("exec-opts", "storage-opts", "labels")
 
 class ConfigError(Exception):
     """The file, or what is to be put into it, cannot be used; the text says where and why."""
+
+
+class ShapeError(ConfigError):
+    """A setting has another shape in the file than what is to go there. meant: the other."""
+
+    def __init__(self, path: Path, value: Any, meant: str) -> None:
+        super().__init__("%s is %s, not %s" % (".".join(path), exact_json.kind(value), meant))
+        self.path, self.value, self.meant = path, value, meant
+
+    def located(self, name: str, text: Optional[str], secret: bool = False) -> ConfigError:
+        """The same with the file's name, the line, and the way out; without the value where it is secret."""
+        lines = exact_json.read(text or "{}").lines
+        value = "" if secret else ": " + " ".join(exact_json.write(self.value, "").split())[:60]
+        return ConfigError(
+            "%s:%d: %s is %s there%s. Put in its place is to be %s: make it that, or take it out; the file "
+            "was left as it is"
+            % (
+                name,
+                lines.get(self.path, 1),
+                ".".join(self.path),
+                exact_json.kind(self.value),
+                value,
+                self.meant,
+            )
+        )
 
 
 class Entry(NamedTuple):
@@ -61,45 +87,50 @@ class Receipt(NamedTuple):
         if text is None:
             return cls([], [])
         try:
-            return cls.from_json(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            receipt = cls.from_json(exact_json.read(text).value)
+            if not all(_path(entry.path) and isinstance(entry.item, bool) for entry in receipt.entries):
+                raise ValueError("an entry names no setting")
+            if not all(isinstance(path, tuple) and all(map(_key, path)) for path in receipt.made):
+                raise ValueError("a path is none")
+        except (exact_json.NotExact, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
                 "%s, which keeps what of the settings is ours, cannot be read (%s): bring it back from a "
                 "backup, or remove it - the settings then stay as if they were somebody else's"
                 % (name, error)
             ) from error
+        return receipt
+
+    def text(self) -> str:
+        """For its file."""
+        found: str = exact_json.write(self.to_json(), " ")
+        return found + "\n"
+
+
+def _key(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _path(path: Any) -> bool:
+    return isinstance(path, tuple) and bool(path) and all(map(_key, path))
 
 
 def parse(text: Optional[str], name: str) -> Dict[str, Any]:
     """The file's content; no file, an empty one and white space are no settings. Raises ConfigError."""
-    # Editors of other systems begin a file with a byte order mark, which is not part of the text.
-    body = (text or "").lstrip("\ufeff")
-    if not body.strip():
-        return {}
     try:
-        document = json.loads(body, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
+        found: Dict[str, Any] = exact_json.settings(text)
+    except exact_json.NotExact as error:
         raise ConfigError(
-            "%s:%d is not valid JSON: %s (column %d); it was left as it is"
-            % (name, error.lineno, error.msg, error.colno)
+            "%s:%d is not valid JSON that can be kept: %s (column %d). Mend that line; the file "
+            "was left as it is" % (name, error.line, error, error.column)
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError("%s is not valid JSON: %s; it was left as it is" % (name, error)) from error
-    if not isinstance(document, dict):
-        raise ConfigError("%s holds %s, no settings; it was left as it is" % (name, type(document).__name__))
-    return document
-
-
-def _no_constant(word: str) -> None:
-    """Python reads NaN and Infinity; JSON, and Docker, do not."""
-    raise ValueError("%s is no number" % word)
+    return found
 
 
 def dump(document: Dict[str, Any], like: Optional[str]) -> str:
     """The file's text, indented as the old one was (four spaces where that cannot be told)."""
     found = re.search(r"^([ \t]+)\S", like or "", re.MULTILINE)
-    indent: Any = found.group(1) if found else 4
-    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
+    written: str = exact_json.write(document, found.group(1) if found else "    ")
+    return written + "\n"
 
 
 def merge(
@@ -146,7 +177,7 @@ def _identity(path: Path, element: Any) -> str:
     """What makes two elements of a list the same setting: its name where there are names, else all of it."""
     if path[-1] in NAMED and isinstance(element, str) and "=" in element:
         return element.partition("=")[0] + "="
-    return json.dumps(element, sort_keys=True)
+    return str(exact_json.write(exact_json.ordered(element), ""))
 
 
 def _put(document: Dict[str, Any], leaf: Entry, made: List[Path]) -> Optional[Entry]:
@@ -169,7 +200,7 @@ def _put(document: Dict[str, Any], leaf: Entry, made: List[Path]) -> Optional[En
     if had and before == value and type(before) is type(value):
         return None
     if had and isinstance(before, (dict, list)) and before and not isinstance(value, type(before)):
-        raise _clash(leaf.path, before, json.dumps(value))
+        raise ShapeError(leaf.path, before, exact_json.kind(value))
     here[key] = value
     return leaf._replace(had=had, before=before)
 
@@ -221,14 +252,7 @@ def _exists(document: Dict[str, Any], path: Path) -> bool:
     return True
 
 
-def _shaped(value: Any, kind: type, path: Path, meant: str) -> Any:
-    if not isinstance(value, kind):
-        raise _clash(path, value, meant)
+def _shaped(value: Any, shape: type, path: Path, meant: str) -> Any:
+    if not isinstance(value, shape):
+        raise ShapeError(path, value, meant)
     return value
-
-
-def _clash(path: Path, value: Any, meant: str) -> ConfigError:
-    return ConfigError(
-        "%s is %s in the file, and %s is declared there; it was left as it is"
-        % (".".join(path), json.dumps(value), meant)
-    )

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import shlex
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
+from ansible.module_utils import systemd_texts
 from ansible.module_utils.command import Result, read, run
 
 UNIT = "docker.service"
 DEFAULT_CONFIG = "/etc/docker/daemon.json"
-_SHOWN = "ExecStart,FragmentPath,DropInPaths,Environment,EnvironmentFiles"
-_WORD = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
+PROGRAM = "dockerd"
+#: Where a running daemon's own command line is; a test has its own.
+PROC = "/proc"
+_SHOWN = "ExecStart,FragmentPath,DropInPaths,Environment,EnvironmentFiles,MainPID"
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 #: Options whose setting in daemon.json has another name: lists are plural there.
 _KEYS = {
-    "allow-nondistributable-artifact": "allow-nondistributable-artifacts",
     "authorization-plugin": "authorization-plugins",
     "cdi-spec-dir": "cdi-spec-dirs",
+    "cluster-store-opt": "cluster-store-opts",
     "default-address-pool": "default-address-pools",
     "default-network-opt": "default-network-opts",
     "default-ulimit": "default-ulimits",
     "dns-opt": "dns-opts",
     "exec-opt": "exec-opts",
+    "feature": "features",
     "graph": "data-root",
     "host": "hosts",
+    "host-gateway-ip": "host-gateway-ips",
     "insecure-registry": "insecure-registries",
     "label": "labels",
     "log-opt": "log-opts",
@@ -41,6 +49,21 @@ _SHORT = {
     "p": "pidfile",
     "s": "storage-driver",
 }
+#: Short options without a value, behind which another may stand in the same word.
+_SWITCHES = "Dv"
+#: Mappings of the file that are one setting each; of all others the daemon compares what is in them
+#: (moby, daemon/config, flatOptions), so that `proxies.http-proxy` clashes with --http-proxy.
+_WHOLE = frozenset(
+    (
+        "builder",
+        "cluster-store-opts",
+        "default-network-opts",
+        "default-ulimits",
+        "features",
+        "log-opts",
+        "runtimes",
+    )
+)
 
 
 class Clash(NamedTuple):
@@ -68,12 +91,13 @@ class DaemonUnit(NamedTuple):
 
     @property
     def config_path(self) -> str:
-        """Which file the unit has the daemon read."""
+        """Which file the unit has the daemon read: the last that it names."""
+        found = DEFAULT_CONFIG
         for place, word in enumerate(self.options):
             name, equals, value = word.partition("=")
             if name == "--config-file":
-                return value if equals else "".join(self.options[place + 1 : place + 2]) or DEFAULT_CONFIG
-        return DEFAULT_CONFIG
+                found = value if equals else "".join(self.options[place + 1 : place + 2]) or DEFAULT_CONFIG
+        return found
 
     @property
     def others(self) -> List[str]:
@@ -88,14 +112,16 @@ class DaemonUnit(NamedTuple):
 
     def clashes(self, config: Dict[str, Any]) -> List[Clash]:
         """What is set in both places, as the daemon compares them."""
+        keys = dict(_keys(config))
         return [
-            Clash(key, flag, self._place(flag))
-            for key, flag in dict(_settings(self.others)).items()
-            if key in config
+            Clash(keys[name], flag, self._place(flag))
+            for name, flag in dict(_settings(self.others)).items()
+            if name in keys
         ]
 
     def _place(self, flag: str) -> str:
-        pattern = re.compile(r"(?<![\w-])%s(?![\w-])" % re.escape(flag))
+        end = r"(?![\w-])" if flag.startswith("--") else ""
+        pattern = re.compile(r"(?<![\w-])%s%s" % (re.escape(flag), end))
         for path in self.files:
             for number, line in enumerate((read(path) or "").splitlines(), start=1):
                 if not line.lstrip().startswith(("#", ";")) and pattern.search(line):
@@ -108,22 +134,63 @@ def look() -> DaemonUnit:
     done: Result = run(["systemctl", "show", "--property", _SHOWN, UNIT])
     lines = [] if done.rc else done.stdout.splitlines()
     shown = [tuple(line.partition("=")[::2]) for line in lines if "=" in line]
-    argv = re.search(r"argv\[\]=(?P<argv>.*?) ; ", _value(shown, "ExecStart"))
     tables = [
-        value.partition(" (ignore_errors=")[0]
+        path
         for name, value in shown
         if name == "EnvironmentFiles" and value
+        for path in _files(value.partition(" (ignore_errors=")[0])
     ]
     variables: Dict[str, str] = {}
     for word in _words(_value(shown, "Environment")):
         variables.update([word.partition("=")[::2]])
     for path in tables:
-        variables.update(_assignments(read(path) or ""))
-    words = (
-        [one for word in _words(argv.group("argv"))[1:] for one in _expanded(word, variables)] if argv else []
-    )
+        variables.update(systemd_texts.variables(read(path) or ""))
     drop_ins = list(reversed(_words(_value(shown, "DropInPaths"))))
-    return DaemonUnit(words, [*drop_ins, *filter(None, [_value(shown, "FragmentPath")]), *tables])
+    return DaemonUnit(
+        _options(shown, variables),
+        [*drop_ins, *filter(None, [_value(shown, "FragmentPath")]), *tables],
+    )
+
+
+def _files(pattern: str) -> List[str]:
+    """The files that a setting means: systemd takes wildcards there."""
+    return sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
+
+
+def _options(shown: List[Tuple[str, ...]], variables: Dict[str, str]) -> List[str]:
+    """The daemon's options of a unit's command line; of the daemon that runs, where a script starts it."""
+    argv = re.search(r"argv\[\]=(?P<argv>.*?) ; ", _value(shown, "ExecStart"))
+    words = _words(argv.group("argv")) if argv else []
+    path = re.search(r"path=(?P<path>\S+)", _value(shown, "ExecStart"))
+    if words and path and os.path.basename(path.group("path")) == PROGRAM:
+        return [one for word in words[1:] for one in _expanded(word, variables)]
+    return _after_program(words, variables) or _running(_value(shown, "MainPID"))
+
+
+def _after_program(words: List[str], variables: Dict[str, str]) -> List[str]:
+    """The options behind the daemon's name in another program's arguments: those of env, nice, sh -c."""
+    for place, word in enumerate(words):
+        if os.path.basename(word) == PROGRAM:
+            return [one for later in words[place + 1 :] for one in _expanded(later, variables)]
+        if PROGRAM in word:
+            lexer = shlex.shlex(_VARIABLE.sub(_put_in(variables), word), posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            try:
+                inner = list(lexer)
+            except ValueError:
+                continue
+            for start, one in enumerate(inner):
+                if os.path.basename(one) == PROGRAM:
+                    rest = inner[start + 1 :]
+                    ends = [end for end, other in enumerate(rest) if set(other) <= set(";&|<>()")]
+                    return rest[: ends[0]] if ends else rest
+    return []
+
+
+def _running(pid: str) -> List[str]:
+    """The options of a unit's main process, if that is the daemon."""
+    words = (read("%s/%s/cmdline" % (PROC, pid)) or "").split("\0") if pid.isdigit() and pid != "0" else []
+    return [word for word in words[1:] if word] if os.path.basename("".join(words[:1])) == PROGRAM else []
 
 
 def _value(shown: List[Tuple[str, ...]], name: str) -> str:
@@ -137,19 +204,26 @@ def _words(text: str) -> List[str]:
         return text.split()
 
 
-def _assignments(text: str) -> Iterator[Tuple[str, str]]:
-    for line in text.splitlines():
-        name, equals, value = line.strip().partition("=")
-        if equals and re.fullmatch(r"\w+", name):
-            yield name, " ".join(_words(value)) if value[:1] in "\"'" else value.strip()
+def _put_in(variables: Dict[str, str]) -> Callable[["re.Match[str]"], str]:
+    """What a variable stands for; an unknown one for nothing."""
+    return lambda one: variables.get(one.group("braced") or one.group("plain"), "")
 
 
 def _expanded(word: str, variables: Dict[str, str]) -> List[str]:
     """A word with its variables: `$NAME` alone becomes several words, `${NAME}` stays one."""
-    found = _WORD.fullmatch(word)
+    found = _VARIABLE.fullmatch(word)
     if found and found.group("plain"):
         return _words(variables.get(found.group("plain"), ""))
-    return [_WORD.sub(lambda one: variables.get(one.group("braced") or one.group("plain"), ""), word)]
+    return [_VARIABLE.sub(_put_in(variables), word)]
+
+
+def _keys(config: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
+    """What the daemon compares of the file, with where it stands in it."""
+    for key, value in config.items():
+        if isinstance(value, dict) and key not in _WHOLE:
+            yield from ((name, "%s.%s" % (key, name)) for name in value)
+        else:
+            yield key, key
 
 
 def _settings(options: List[str]) -> Iterator[Tuple[str, str]]:
@@ -159,5 +233,9 @@ def _settings(options: List[str]) -> Iterator[Tuple[str, str]]:
             flag = word.partition("=")[0]
             name = flag[2:]
             yield _KEYS.get(name, name), flag
-        elif word.startswith("-") and word[1:2] in _SHORT:
-            yield _SHORT[word[1]], word[:2]
+        elif word.startswith("-"):
+            for letter in word[1:]:
+                if letter in _SHORT:
+                    yield _SHORT[letter], "-" + letter
+                if letter not in _SWITCHES:
+                    break

@@ -92,8 +92,7 @@ def with_logins(
 ) -> Tuple[Dict[str, Any], Receipt]:
     """The file's new content. Raises LoginError, ConfigError where what is there cannot be kept."""
     for login in logins:
-        entry = (config.get("auths") or {}).get(login.key)
-        if isinstance(entry, dict) and entry.get("identitytoken"):
+        if entry(config, login.key).get("identitytoken"):
             raise LoginError(
                 "root is logged in to %s by a token, which goes before any password: docker logout %s first"
                 % (login.key, login.key)
@@ -130,6 +129,13 @@ def kept(config_dir: str) -> List[str]:
     return sorted({*known, *our_certificates()})
 
 
+def entry(config: Dict[str, Any], key: str) -> Dict[str, Any]:
+    """What the file has of a registry; nothing where that, or what should hold it, has another shape."""
+    auths = config.get("auths")
+    found = auths.get(key) if isinstance(auths, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def _helper(config: Dict[str, Any], key: str) -> str:
     """The program that keeps a registry's login; "" for this very file, also where it is said for one."""
     helpers = config.get("credHelpers")
@@ -139,9 +145,7 @@ def _helper(config: Dict[str, Any], key: str) -> str:
 
 
 def _kept(config: Dict[str, Any], key: str, path: str) -> Optional[Login]:
-    auths = config.get("auths")
-    entry = auths.get(key) if isinstance(auths, dict) else None
-    encoded = entry.get("auth") if isinstance(entry, dict) else None
+    encoded = entry(config, key).get("auth")
     if not encoded:
         return None
     try:

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import time
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import docker_daemon, docker_unit, shared_file, systemctl, way_out
+from ansible.module_utils import docker_daemon, docker_unit, exact_json, shared_file, systemctl, way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, write
-from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, merge, parse
+from ansible.module_utils.daemon_json import ConfigError, Receipt, ShapeError, dump, merge, parse
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.docker_daemon import DaemonError
 from ansible.module_utils.docker_proxy import Proxy, variables_text
@@ -79,8 +78,11 @@ class Daemon:
         wanted: Dict[str, Any] = {}
         if params["state"] == "present":
             clean = merge(self.before, {}, self.receipt)[0]
-            wanted = overlay(ours(self.version, clean), params["config"])
-        self.after, self.new_receipt = merge(self.before, wanted, self.receipt._replace(made=made))
+            wanted = overlay(ours(self.version, clean), _declared(params["config"]))
+        try:
+            self.after, self.new_receipt = merge(self.before, wanted, self.receipt._replace(made=made))
+        except ShapeError as error:
+            raise error.located(self.path, self.text) from error
         self.deleted = not self.after and self.text is not None and () in made
         variables = variables_text(way_out.address(params["proxy"]), params["no_proxy"]) if wanted else None
         self.proxy = Proxy(variables, os.path.join(os.path.dirname(params["receipt"]), PROXY_FILE))
@@ -101,7 +103,7 @@ class Daemon:
         found = self.unit.clashes(self.after)
         if not found:
             return ""
-        declared = sorted({clash.key for clash in found} & set(self.params["config"]))
+        declared = sorted({clash.key.partition(".")[0] for clash in found} & set(self.params["config"]))
         where = "; %s from container_runtime_daemon_config" % ", ".join(declared) if declared else ""
         return (
             "%s would hold %s. Docker starts with one of the two only, so nothing was changed: take one out%s"
@@ -158,7 +160,7 @@ class Daemon:
         except DaemonError as error:
             raise DaemonError(self._back(error)) from error
         if self.params["state"] == "present":
-            write(self.params["receipt"], json.dumps(self.new_receipt.to_json(), indent=1) + "\n", 0o600)
+            write(self.params["receipt"], self.new_receipt.text(), 0o600)
         elif os.path.exists(self.params["receipt"]):
             os.unlink(self.params["receipt"])
         if os.path.exists(PENDING):
@@ -207,6 +209,15 @@ class Daemon:
         if os.path.exists(PENDING):
             os.unlink(PENDING)
         return "Docker did not start with the new settings and runs with the old ones again: %s" % error
+
+
+def _declared(config: Dict[str, Any]) -> Dict[str, Any]:
+    """What is declared, as the file has it. Raises ConfigError for what JSON has not."""
+    try:
+        found: Dict[str, Any] = exact_json.exact(config, "container_runtime_daemon_config")
+    except exact_json.NotExact as error:
+        raise ConfigError("%s; nothing was changed" % error) from error
+    return found
 
 
 def diff(daemon: Daemon) -> Dict[str, str]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
 from typing import Any, Dict, List, Optional
@@ -11,7 +10,7 @@ from typing import Any, Dict, List, Optional
 from ansible.module_utils import registry_logins, shared_file
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, write
-from ansible.module_utils.daemon_json import ConfigError, Receipt, dump, parse
+from ansible.module_utils.daemon_json import ConfigError, Receipt, ShapeError, dump, parse
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.pull_problem import login_problem
 from ansible.module_utils.registry_access import ARGUMENT
@@ -60,7 +59,10 @@ class Registries:
             for one in params["registries"]
             if one["username"]
         ]
-        self.after, self.new_receipt = registry_logins.with_logins(self.before, self.logins, self.receipt)
+        try:
+            self.after, self.new_receipt = registry_logins.with_logins(self.before, self.logins, self.receipt)
+        except ShapeError as error:
+            raise error.located(self.path, self.text, secret=True) from error
         self.wanted: Dict[str, Optional[str]] = dict.fromkeys(registry_logins.our_certificates())
         for one in params["registries"]:
             if one["ca"].strip():
@@ -73,12 +75,11 @@ class Registries:
     @property
     def new(self) -> List[Login]:
         """Logins that are not there as declared, or whose registry is to be trusted otherwise."""
-        known = self.before.get("auths")
-        known = known if isinstance(known, dict) else {}
         return [
             login
             for login in self.logins
-            if known.get(login.key, {}).get("auth") != login.basic or login.key in self.certificates
+            if registry_logins.entry(self.before, login.key).get("auth") != login.basic
+            or login.key in self.certificates
         ]
 
     @property
@@ -91,7 +92,7 @@ class Registries:
     @property
     def receipt_text(self) -> Optional[str]:
         """What the receipt's file is to hold; None for no file."""
-        return json.dumps(self.new_receipt.to_json(), indent=1) + "\n" if self.new_receipt.entries else None
+        return self.new_receipt.text() if self.new_receipt.entries else None
 
     def apply(self) -> None:
         """Trust, try the new logins, keep them; a login that is refused takes all of it back."""

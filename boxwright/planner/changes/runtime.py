@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from boxwright.facts.model import Docker
-from boxwright.facts.parsers import nvidia_smi
+from boxwright.facts.parsers import exact_json, nvidia_smi
 from boxwright.planner.case import Host
 from boxwright.planner.changes import driver as driver_changes
 from boxwright.planner.changes import packages
@@ -222,15 +222,17 @@ def _masked(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, exact_json.Number):
+        return value.text
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _object(text: str | None) -> Mapping[str, Any]:
+    """Settings of a text; none where it cannot be used, which docker-settings-unusable tells."""
     try:
-        found = json.loads((text or "").lstrip("\ufeff") or "{}")
-    except ValueError:
+        return exact_json.settings(text)
+    except exact_json.NotExact:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _cards(host: Host) -> Iterator[Change]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from boxwright.facts.parsers import exact_json
 from boxwright.planner.case import Case, Host
 from boxwright.planner.changes.runtime import declared_settings
 from boxwright.planner.rules.registry import Note, host_gate, note
@@ -175,6 +176,26 @@ def data_root_moves(host: Host, cases: Sequence[Case]) -> Note | None:
         f"data-root: {docker.data_root}",
         at="container_runtime_daemon_config",
     )
+
+
+@host_gate(
+    "docker-settings-unusable",
+    source="https://docs.docker.com/reference/cli/dockerd/#daemon-configuration-file",
+)
+def settings_unusable(host: Host, cases: Sequence[Case]) -> Note | None:
+    """Docker's daemon.json is other people's too: what is put into it must leave the rest as it is.
+
+    A file that is no JSON, in which a key stands twice (which of the two counts, no one sees), or with a
+    number that no program reads, cannot be written back as it was meant.
+    """
+    try:
+        exact_json.settings(host.facts.docker.daemon_config)
+    except exact_json.NotExact as error:
+        return note(
+            f"/etc/docker/daemon.json:{error.line} cannot be kept as it is: {error} (column {error.column})",
+            "mend that line on the box; Docker itself says what it thinks of the file: dockerd --validate",
+        )
+    return None
 
 
 @host_gate("live-restore-in-swarm", source="https://docs.docker.com/engine/daemon/live-restore/")
