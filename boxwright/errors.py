@@ -22,6 +22,7 @@ class UserError(Exception):
 
     what: one sentence. where: "file:line" or a host's name. why: optional explanation.
     ways_out: what the user can do, most likely first. status: the process exit status.
+    left: sentences, what a run that failed has left as it was, and what not.
     log: the file with all that Ansible said, where a run of it failed.
     """
 
@@ -31,11 +32,13 @@ class UserError(Exception):
     ways_out: tuple[str, ...] = ()
     status: int = EXIT_FAILED
     log: str | None = None
+    left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
         if self.why:
             lines.append(f"  {self.why}")
+        lines += [f"  {'      ' if n else 'Left: '}{one}" for n, one in enumerate(self.left)]
         lines += [
             f"  {'Either' if len(self.ways_out) > 1 and not n else 'or    ' if n else 'Do:'} {way}"
             for n, way in enumerate(self.ways_out)
@@ -50,6 +53,7 @@ class UserError(Exception):
             "what": self.what,
             "where": self.where,
             "why": self.why,
+            "left": list(self.left),
             "ways_out": list(self.ways_out),
             "status": self.status,
             "log": self.log,

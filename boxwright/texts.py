@@ -54,6 +54,14 @@ def _follows(before: str, name: str) -> bool:
     return _counting(name) == [*first, (text, number + 1)]
 
 
+def lasting(seconds: float) -> str:
+    """Seconds as a person says them: `40 s`, `12 min`, `3 h 5 min`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
 #: What Ansible says around what ssh said.
 _FRAME = re.compile(
     "^Task failed: |Data could not be sent to remote host .*? over ssh: |Failed to connect to .*? via ssh: "

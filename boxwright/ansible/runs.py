@@ -72,14 +72,14 @@ def ended(
         "failure": {
             "role": failure.get("role"),
             "task": told(failure.get("task")),
-            "message": told(_cause(str(failure.get("message") or ""), kind)),
+            "message": told(cause(str(failure.get("message") or ""), kind)),
         }
         if failure
         else None,
     }
 
 
-def _cause(message: str, kind: str) -> str:
+def cause(message: str, kind: str) -> str:
     """The line of a message that tells most: its first; of a refusal, which gate, and its why."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return " ".join(lines[1:4]) if kind == "refused" and len(lines) > 1 else next(iter(lines), "")

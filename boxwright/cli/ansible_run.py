@@ -9,13 +9,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from boxwright.ansible import run_log
 from boxwright.ansible.runs import VARIABLE
 from boxwright.cli import become, run_logs
+from boxwright.cli.aftermath import aftermath
 from boxwright.cli.overheard import STDERR, overheard
 from boxwright.cli.tunnel import tunnels
 from boxwright.errors import UserError
@@ -155,10 +156,20 @@ def play(
                 ways_out=() if silent else ("read its message above",),
             )
         data = json.loads(report.read_text(encoding="utf-8"))
-    found = {name: HostReport(name, **host) for name, host in data["hosts"].items()}
+    found = {name: concluded(HostReport(name, **host)) for name, host in data["hosts"].items()}
     whole = RunReport(done.returncode, float(data["seconds"]), found)
     call.failed = call.failed or bool(failed(whole, hosts))
     return whole
+
+
+def concluded(host: HostReport) -> HostReport:
+    """The same, where it failed with what was left and what to type next (`left`, `next` of the failure)."""
+    if host.failure is None:
+        return host
+    plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {})
+    call = run_logs.call
+    found = aftermath(host.name, host.failure, host.changed_tasks, plan, call.verb, call.words)
+    return replace(host, failure={**host.failure, "left": list(found.left), "next": list(found.ways_out)})
 
 
 def _heading(playbook: str, hosts: Sequence[str], variables: Mapping[str, Any]) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
-from boxwright.cli import lab
+from boxwright.cli import lab, run_summary
 from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
-from boxwright.cli.console import say, say_aside, show_json
+from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_route import ssh_words
-from boxwright.cli.ssh_trouble import explain, tell_ways_out
+from boxwright.cli.ssh_trouble import explain, tell_end
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
@@ -62,6 +62,9 @@ def provision(
     else:
         for name in names:
             _tell(name, summaries[name], time.monotonic() - started, check=check)
+        if whole := run_summary.of_all(summaries, time.monotonic() - started, check=check):
+            say()
+            say(wrapped(whole, hang=2))
     unlucky = failed(report, names)
     if unlucky:
         kinds = {str((summaries[name]["failure"] or {}).get("kind")) for name in unlucky}
@@ -167,22 +170,15 @@ def request(endpoint: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return "/chat/completions", {**model, "messages": [message], "temperature": 0, "max_tokens": 64}
 
 
-def counted(changes: int) -> str:
-    """`1 change`, `2 changes`."""
-    return f"{changes} change{'' if changes == 1 else 's'}"
-
-
 def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -> None:
     if found["failure"]:
         # The run said it where it happened.
-        tell_ways_out(name, found["failure"])
+        tell_end(name, found["failure"])
         return
     say()
+    say(run_summary.of_host(name, found["changed"], seconds, check=check))
     if check:
-        say(f"{name}: {counted(found['changed'])} would be made; nothing was done")
         return
-    what = "nothing had to change" if not found["changed"] else counted(found["changed"])
-    say(f"{name}: {what}, {seconds:.0f} s")
     for change in found["changes"]:
         if change.partition(": ")[0] in found["unplanned"]:
             say(f"  note      no plan listed this change: {change}")

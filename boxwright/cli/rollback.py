@@ -10,7 +10,7 @@ from boxwright.cli.ansible_run import HostReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_that_deploy
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import explain, tell_ways_out
+from boxwright.cli.ssh_trouble import explain, tell_end
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -69,7 +69,7 @@ def outcome(host: HostReport | None) -> dict[str, Any]:
 def _tell(name: str, found: Mapping[str, Any]) -> None:
     serving = found["serving"]
     if found["failure"]:
-        tell_ways_out(name, found["failure"])
+        tell_end(name, found["failure"])
     if found["failure"] or not serving:
         return
     say()

@@ -23,11 +23,13 @@ MOST_BYTES = 256 << 20
 class Call:
     """What this process was called for. verbose: the terminal gets what the log gets.
 
+    words: of its command line, to be repeated with a command that is shown (--inventory …).
     log: the file, once a playbook ran. failed: whether one did not come to a good end on every host.
     """
 
     verb: str = "run"
     verbose: bool = False
+    words: tuple[str, ...] = ()
     log: Path | None = None
     failed: bool = False
 
@@ -36,9 +38,9 @@ class Call:
 call = Call()
 
 
-def begin(verb: str, *, verbose: bool = False) -> None:
+def begin(verb: str, *, verbose: bool = False, words: Sequence[str] = ()) -> None:
     """A verb is called."""
-    call.__dict__.update(Call(verb, verbose).__dict__)
+    call.__dict__.update(Call(verb, verbose, tuple(words)).__dict__)
 
 
 def opened() -> Path | None:

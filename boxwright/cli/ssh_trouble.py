@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from boxwright.ansible.runs import cause
 from boxwright.cli.ansible_run import HostReport
 from boxwright.cli.console import say, say_aside, wrapped
 from boxwright.cli.ssh_route import Route, route, ssh_words
@@ -147,9 +148,12 @@ def trouble(
     said = unframed(printable(str(failure.get("message") or "")))
     known = {**(variables or {}), **(address.variables() if address else {})}
     to = route(ssh_words(host, known)) if known else None
-    return recognized(host, said, address, to) or UserError(
-        said or "it failed without a message", where=host, ways_out=otherwise
+    error = recognized(host, said, address, to) or UserError(
+        said or "it failed without a message",
+        where=host,
+        ways_out=otherwise or tuple(failure.get("next") or ()),
     )
+    return replace(error, left=tuple(failure.get("left") or ()))
 
 
 def recognized(host: str, said: str, address: Address | None, to: Route | None) -> UserError | None:
@@ -220,19 +224,35 @@ def reason(name: str, failure: Mapping[str, Any] | None) -> str:
 
 
 def explain(name: str, failure: dict[str, Any] | None, inventory: Inventory) -> None:
-    """Give a failure of the way to the box, sudo's among it, its cause and its ways out."""
+    """Give a failure its cause in a sentence, and its ways out; what ssh and sudo say has its own."""
     if failure is None:
         return
     error = trouble(name, failure, variables=inventory.variables(name))
-    if error.ways_out:
-        failure.update(what=error.what, ways_out=list(error.ways_out))
+    what = error.what
+    if error.why is None:
+        where = failure.get("role") or failure.get("task")
+        what = cause(str(failure.get("message") or ""), str(failure.get("kind"))) or what
+        what = f"{failure.get('kind') or 'failed'}{f' at {where}' if where else ''}: {printable(what)}"
+    failure.update(what=what, left=list(error.left), ways_out=list(error.ways_out))
+    failure.pop("next", None)
 
 
-def tell_ways_out(name: str, failure: Mapping[str, Any]) -> None:
-    """Say the cause and the ways out of an explained failure, which itself was told where it happened."""
-    if ways := failure.get("ways_out"):
-        say()
-        say(str(UserError(failure["what"], where=name, ways_out=tuple(ways))))
+def tell_end(name: str, failure: Mapping[str, Any]) -> None:
+    """Say how a run ended on a host on which it failed: the cause was told at length where it happened."""
+    say()
+    ways, left = tuple(failure.get("ways_out") or ()), tuple(failure.get("left") or ())
+    say(wrapped_error(UserError(str(failure["what"]), where=name, left=left, ways_out=ways)))
+
+
+def wrapped_error(error: UserError) -> str:
+    """The error with its long lines broken; no command among its ways out is."""
+    lines = []
+    for line in str(error).splitlines():
+        indent = len(line) - len(line.lstrip())
+        lines.append(
+            line if "./invoke" in line else wrapped(line.strip(), indent, 8 - indent if indent else 2)
+        )
+    return "\n".join(lines)
 
 
 def tell_missed(missed: Mapping[str, UserError], *, alone: bool, what: str = "could not be read") -> None:

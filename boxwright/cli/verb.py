@@ -21,7 +21,8 @@ def told(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         as_json = bool(kwargs.get("json"))
-        run_logs.begin(verb.__name__, verbose=bool(kwargs.get("verbose")))
+        words = [word for path in _listed(kwargs.get("inventory")) for word in ("--inventory", path)]
+        run_logs.begin(verb.__name__, verbose=bool(kwargs.get("verbose")), words=words)
         tolerant(sys.stdout, sys.stderr)
         try:
             return verb(*args, **kwargs)
@@ -43,3 +44,8 @@ def told(verb: Callable[..., Any]) -> Callable[..., Any]:
             tell(fault_of_ours(error), as_json=as_json)
 
     return wrapper
+
+
+def _listed(given: Any) -> list[str]:
+    """A repeatable option's values, or the one of another."""
+    return [given] if isinstance(given, str) and given else list(given or ())

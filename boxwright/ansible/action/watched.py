@@ -15,6 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from boxwright.ansible import bars
+from boxwright.texts import lasting
 
 #: Seconds between lines about the same stage, where no terminal shows a bar.
 INTERVAL_S = 30.0
@@ -44,14 +45,6 @@ class Pace:
             left = (total - done) * seconds / gained
             line += f"  {gained / scale / seconds:,.1f} {name}/s  {lasting(left)} left"
         return line
-
-
-def lasting(seconds: float) -> str:
-    """Seconds as a person says them: `40 s`, `12 min`, `3 h 5 min`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types

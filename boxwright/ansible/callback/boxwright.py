@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from boxwright.ansible import bars, lost_runs, runs
+from boxwright.ansible import bars, failures, lost_runs, runs
 from boxwright.texts import printable, unframed
 
 DOCUMENTATION = """
@@ -95,6 +95,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             changed = {
                 "role": self._role,
                 "task": name,
+                "action": action,
                 "seconds": round(seconds, 1),
                 "said": data.get("said"),
                 "check": bool(result.task.check_mode),
@@ -128,18 +129,13 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         if ignore_errors or result.task.ignore_errors:
             return
         self._count(result, "failed")
-        message = failure_text(data)
-        failure = {
-            "role": self._role,
-            "task": result.task.name,
-            "message": message,
-            "kind": "refused" if data.get("refused") else "failed",
-        }
+        action, check = result.task.action.rpartition(".")[2], bool(result.task.check_mode)
+        failure = failures.record(self._role, result.task.name, action, data, check=check)
         self._host(result).update(failure=failure)
         self._host(result)["failures"].append(failure)
         title = "refused" if data.get("refused") else f"failed at: {result.task.name}"
         self._say(f"\n{result.host.get_name()}: {title}\n", RED)
-        self._say("\n".join(f"  {line}" for line in message.splitlines()) + "\n")
+        self._say("\n".join(f"  {line}" for line in failure["message"].splitlines()) + "\n")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """No connection: say so in one place, with what SSH said."""
@@ -149,8 +145,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         host["failure"] = {
             "role": self._role,
             "task": result.task.name,
+            "action": result.task.action.rpartition(".")[2],
             "message": message,
             "kind": "unreachable",
+            # It may have gone away in the middle of it.
+            "touched": None if set(host["results"]) - {"plan"} else False,
+            "after": [],
         }
         nothing = "" if host["changed_tasks"] else ", nothing was changed"
         self._say(f"\n{result.host.get_name()}: cannot be reached over SSH{nothing}\n", RED)
@@ -265,30 +265,3 @@ def _outcome(tally: dict[str, int]) -> tuple[str, str]:
 def _worth_telling(seconds: float) -> str:
     """Seconds, told only when they are worth it."""
     return f"({seconds:.0f} s)" if seconds >= 1 else ""
-
-
-def failure_text(data: dict[str, Any]) -> str:
-    """What a failed task has to say: its message, or for a loop the message of each item that failed."""
-    items = [item for item in data.get("results") or [] if isinstance(item, dict) and item.get("failed")]
-    if items:
-        return "\n".join(failure_text(item) for item in items)
-    if data.get("censored"):
-        return str(data["censored"])
-    text = str(data.get("msg") or data.get("reason") or "").strip()
-    if "Traceback" in text or not text:
-        said = [
-            str(data.get(key) or "").strip() for key in ("module_stderr", "module_stdout", "stderr", "stdout")
-        ]
-        text = last_line(next((part for part in said if part), text)) or "it failed without a message"
-    elif data.get("stderr"):
-        text += "\n" + str(data["stderr"]).strip()
-    elif data.get("module_stderr") or data.get("module_stdout"):
-        # The module never answered: sudo, a shell or Python spoke in its place.
-        text += "\n" + last_line(str(data.get("module_stderr") or data["module_stdout"]))
-    return text
-
-
-def last_line(text: str) -> str:
-    """The last line with words: a Python traceback ends with what went wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""

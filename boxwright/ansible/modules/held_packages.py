@@ -146,12 +146,16 @@ def main() -> None:
         supports_check_mode=True,
     )
     way_out.follow(module)
+    touched = False
     try:
         group = Group(module.params, module.check_mode, ROOT)
         before = versions(group)
-        changed = make_true(group)
+        try:
+            changed = make_true(group)
+        finally:
+            touched = group.touched
     except (PackagesError, RecordError) as error:
-        module.fail_json(msg="%s: %s" % (module.params["name"], error))
+        module.fail_json(msg="%s: %s" % (module.params["name"], error), touched=touched)
     steps = [step.text() for step in group.steps]
     module.exit_json(
         said=summary(group),

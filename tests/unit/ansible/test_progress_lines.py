@@ -9,8 +9,9 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from boxwright.ansible.action import watched
-from boxwright.ansible.action.watched import Pace, WatchedAction, lasting
+from boxwright.ansible.action.watched import Pace, WatchedAction
 from boxwright.ansible.bars import CLEAR, Board, bar
+from boxwright.texts import lasting
 
 
 def state(done, total=20_000_000_000, stage="fetching org/name", unit="bytes"):

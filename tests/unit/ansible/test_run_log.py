@@ -54,7 +54,7 @@ def played(tmp_path):
             cwd=ROOT,
             env=environment(tmp_path / "report.json")
             | {"PYTHONPATH": str(ROOT), FILE: str(log), SHOWN: shown},
-            capture_output=True, text=True, check=False, timeout=120,
+            capture_output=True, text=True, check=False, timeout=600,
         )  # fmt: skip
         assert done.returncode == 2, done.stdout + done.stderr
         return done.stdout + done.stderr, log

@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from boxwright.ansible.callback.boxwright import CallbackModule, _outcome, failure_text
+from boxwright.ansible.callback.boxwright import CallbackModule, _outcome
+from boxwright.ansible.failures import text as failure_text
+from boxwright.ansible.failures import touched
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,25 @@ from boxwright.ansible.callback.boxwright import CallbackModule, _outcome, failu
 )
 def test_failure_text(result, text):
     assert failure_text(result) == text
+
+
+@pytest.mark.parametrize(
+    ("action", "data", "check", "found"),
+    [
+        ("held_packages", {"touched": False, "msg": "no such version"}, False, False),
+        ("held_packages", {"touched": True, "msg": "failed half-way"}, False, True),
+        ("held_packages", {"touched": True}, True, False),
+        ("gpu_limits", {"done": ["power limit 400 W"]}, False, True),
+        ("gpu_limits", {"done": []}, False, None),
+        ("package_source", {"msg": "no key there. Nothing was changed."}, False, False),
+        ("engine_gate", {"changed": True}, False, True),
+        ("engine_gate", {"changed": False}, False, None),
+        ("assert", {"msg": "it is not so"}, False, False),
+        ("command", {"results": [{"changed": False}, {"changed": True}]}, False, True),
+    ],
+)
+def test_whether_what_failed_had_changed_something(action, data, check, found):
+    assert touched(action, data, check=check) is found
 
 
 @pytest.mark.parametrize(
@@ -68,7 +89,9 @@ def test_what_a_host_says_steers_no_terminal(colour, monkeypatch):
     callback, said = CallbackModule(), []
     callback._display = SimpleNamespace(display=said.append, verbosity=0)
     hostile = "\x1b[2Jgone\n\x1b]0;title\x07\rover\tand on"
-    task = SimpleNamespace(name="It serves", action="engine_gate", ignore_errors=False, _role=None, _uuid="1")
+    task = SimpleNamespace(
+        name="It serves", action="engine_gate", ignore_errors=False, check_mode=False, _role=None, _uuid="1"
+    )
     host = SimpleNamespace(get_name=lambda: "box1")
     callback.v2_runner_on_failed(SimpleNamespace(host=host, task=task, result={"msg": hostile}))
     callback.v2_runner_on_unreachable(SimpleNamespace(host=host, task=task, result={"msg": hostile}))

@@ -172,7 +172,7 @@ def test_error_for_programs(words, called):
     place = 1 if words[-1] in ("--name", "--facts", "--host") else len(words)
     done = called(*words[:place], "--json", *words[place:])
     error = json.loads(done.stdout)["error"]
-    assert set(error) == {"what", "where", "why", "ways_out", "status", "log", "problems"}
+    assert set(error) == {"what", "where", "why", "left", "ways_out", "status", "log", "problems"}
     assert error["status"] == done.returncode == BAD_INPUT
     assert not done.stderr
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, RunReport
-from boxwright.cli.provisioning import _endpoint, counted, curl, summary
+from boxwright.cli.provisioning import _endpoint, curl, summary
 from boxwright.cli.ssh_trouble import explain
 
 ENDPOINT = {"model": "q", "url": "http://192.0.2.7:8000/v1", "loopback": False, "prompt": "Say hello."}
@@ -92,10 +92,6 @@ def test_what_the_run_has_mended_is_advised_no_more(roles, failed_in, check, tol
     assert summary("box1", report, Declared(), [], check=check)["advice"] == told
 
 
-def test_changes_are_counted_in_words():
-    assert [counted(number) for number in (0, 1, 14)] == ["0 changes", "1 change", "14 changes"]
-
-
 @pytest.mark.parametrize(
     ("planned", "unplanned"),
     [
@@ -140,10 +136,18 @@ def test_a_failure_of_the_way_to_the_box_gets_its_ways_out():
     assert failure["ways_out"][0].startswith("--ask-become-pass")
 
 
-def test_another_failure_is_left_as_it_is():
-    failure = {"kind": "failed", "message": "no room on /"}
+def test_another_failure_gets_what_was_left_and_what_to_type():
+    failure = {
+        "kind": "failed",
+        "role": "engine",
+        "message": "no room on /\nmore",
+        "left": ["nothing was changed"],
+        "next": ["./invoke doctor --host box1"],
+    }
     explain("box1", failure, Declared())
-    assert failure == {"kind": "failed", "message": "no room on /"}
+    assert failure["what"] == "failed at engine: no room on /"
+    assert failure["left"] == ["nothing was changed"]
+    assert failure["ways_out"] == ["./invoke doctor --host box1"]
 
 
 @pytest.mark.parametrize(

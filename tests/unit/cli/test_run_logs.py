@@ -98,7 +98,7 @@ def ran(tmp_path):
             [sys.executable, "-m", "boxwright.cli", *words, "--inventory", str(inventory)],
             cwd=ROOT,
             env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=600, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     return call
