@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional
 
-from ansible.module_utils import linux_texts, package_manager
+from ansible.module_utils import linux_texts, next_kernel, package_manager
 from ansible.module_utils.command import Result, read, run
 
 #: Modules of the driver that hold one another, in the order in which they can be taken out.
@@ -63,41 +62,6 @@ def parse_dkms(text: str) -> List[Build]:
     return [build for build in builds if build.name.startswith("nvidia")]
 
 
-def newest_kernel(names: List[str], running: str) -> str:
-    """The kernel that boots next: the newest installed one, or the running one where none is known."""
-
-    def key(name: str) -> List[Tuple[int, str]]:
-        return [
-            (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[^\d.+-]+", name)
-        ]
-
-    return max(names, key=key) if names else running
-
-
-#: Copies of an image that nobody boots: of `make install`, of package managers, of editors.
-_COPY = re.compile(r"(?:\.(?:old|bak|orig|signed|dpkg-\w+|rpm(?:new|save|orig))|~)$")
-
-
-def next_kernel(root: str = "") -> str:
-    """The release of the kernel that the host boots next: as grubby says, else the newest of /boot."""
-    boot = "%s/boot" % root
-    names = os.listdir(boot) if os.path.isdir(boot) else []
-    # Red Hat's family has a rescue image beside them, named after the machine.
-    kernels = [
-        name[len("vmlinuz-") :]
-        for name in names
-        if name.startswith("vmlinuz-") and not name.startswith("vmlinuz-0-rescue-") and not _COPY.search(name)
-    ]
-    told = default_kernel(run(["grubby", "--default-kernel"], timeout=15).stdout)
-    return told if told in kernels else newest_kernel(kernels, os.uname().release)
-
-
-def default_kernel(text: str) -> Optional[str]:
-    """The release that `grubby --default-kernel` names, as `/boot/vmlinuz-5.14.0-570.12.1.el9_6.x86_64`."""
-    found = re.fullmatch(r"(?:/\S*)?/vmlinuz-(\S+)", text.strip())
-    return found.group(1) if found else None
-
-
 def headers_of(kernel: str, root: str = "") -> str:
     """The package of a kernel's headers, as the host's distribution names it."""
     if package_manager.name(root) == "dnf":
@@ -118,7 +82,7 @@ def read_state(root: str = "") -> State:
     loaded = read("%s/sys/module/nvidia/version" % root)
     return State(
         kernel=kernel,
-        next_kernel=next_kernel(root),
+        next_kernel=next_kernel.named(root),
         headers=os.path.isdir("%s/lib/modules/%s/build" % (root, kernel)),
         builds=parse_dkms(run(["dkms", "status"]).stdout),
         on_disk=info.stdout.strip() or None if info.rc == 0 else None,

@@ -16,7 +16,7 @@ from ansible.module_utils import (
     docker_traces,
     driver_load,
     host_reading,
-    kernel_module,
+    next_kernel,
     nvidia_smi,
     package_facts,
     port_rules,
@@ -270,7 +270,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
             "images": local.result() + web.result()["registry"],
             "receipts": receipts.result(),
         }
-    uname, waiting = os.uname(), kernel_module.next_kernel()
+    uname, waiting = os.uname(), next_kernel.named()
     paths = {
         parameters["root_dir"],
         parameters["config_dir"],

@@ -1,7 +1,7 @@
 """Files of others that the roles read or switch off, in forms that are seldom and legal."""
 
 import pytest
-from ansible.module_utils import apt_texts, card_limits, kernel_module
+from ansible.module_utils import apt_texts, card_limits, next_kernel
 
 STANZA = "Types: deb\nURIs: https://x.example/\nSuites: a\nComponents: b\n"
 
@@ -25,7 +25,7 @@ def test_a_copy_of_a_kernel_is_none_to_boot(tmp_path, monkeypatch, copy):
     (tmp_path / "boot").mkdir()
     for name in ("vmlinuz-6.12.48-amd64", f"vmlinuz-6.12.48-amd64{copy}", "vmlinuz-6.1.0-1-amd64"):
         (tmp_path / "boot" / name).touch()
-    assert kernel_module.next_kernel(str(tmp_path)) == "6.12.48-amd64"
+    assert next_kernel.named(str(tmp_path)) == "6.12.48-amd64"
 
 
 @pytest.mark.parametrize(
