@@ -20,9 +20,8 @@ class CardKind:
     """A kind of card.
 
     memory_mib, reserved_mib: of nvidia-smi. bandwidth_gbs: 10^9 bytes a second. tflops: dense 16-bit.
-    power_*: W. clock_*: highest, MHz. driver_branch: the first that knows it. open_modules_only: the
-    proprietary kernel modules do not drive it. unconfirmed: names of fields that no recording confirms. None
-    is unknown.
+    power_*: W. clock_*: highest, MHz. driver_branch: the first that knows it. unconfirmed: names of fields
+    that no recording confirms. None is unknown.
     """
 
     id: str
@@ -45,7 +44,6 @@ class CardKind:
     clock_memory_mhz: int | None
     driver_branch: int
     geforce: bool
-    open_modules_only: bool
     unconfirmed: tuple[str, ...] = ()
 
     @property
@@ -89,7 +87,6 @@ def _kind(entry: Mapping[str, Any]) -> CardKind:
         clock_memory_mhz=clocks["memory"],
         driver_branch=entry["driver_branch"],
         geforce=bool(entry.get("geforce")),
-        open_modules_only=bool(entry.get("open_modules_only")),
         unconfirmed=tuple(entry.get("unconfirmed", ())),
     )
 

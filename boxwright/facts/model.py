@@ -142,6 +142,9 @@ class Driver:
     cuda: the highest CUDA version it supports, as it says itself. secure_boot: None when the firmware cannot
     say. next_kernel: release of another kernel that waits for the next boot; next_headers: whether modules
     can be built for it. unowned: files of a driver that no package brought, as the .run installer leaves.
+    signing_key: certificate of the key that DKMS signs modules with; signing_key_state: what mokutil says of
+    it (`enrolled`, `pending`, `blocked`, `not-enrolled`), `absent` before there is one, `unsigned` where DKMS
+    is told not to sign; None where nobody says.
     """
 
     state: str = "absent"
@@ -159,6 +162,8 @@ class Driver:
     next_headers: bool | None = None
     unowned: tuple[str, ...] = ()
     secure_boot: bool | None = None
+    signing_key: str | None = None
+    signing_key_state: str | None = None
     problem: str | None = None
 
     @property
@@ -171,10 +176,11 @@ class Driver:
         """The leading number of the version: 580 of 580.105.08."""
         return leading_number(self.version or "")
 
-    @property
-    def built_here(self) -> bool:
-        """Whether DKMS has built its module on this host, as it does for NVIDIA's packages."""
-        return any(line.startswith("nvidia") and ": installed" in line for line in self.dkms.splitlines())
+    def built_here(self, kernel: str) -> bool:
+        """Whether DKMS has built the loaded module on this host, as it does for NVIDIA's packages."""
+        words = (f"{self.loaded_version}, {kernel},", ": installed")
+        lines = [line for line in self.dkms.splitlines() if line.startswith("nvidia")]
+        return any(all(word in line for word in words) for line in lines)
 
 
 @dataclass(frozen=True)

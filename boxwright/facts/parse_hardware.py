@@ -136,6 +136,7 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
     state = _state(said, installed, loaded, library, nouveau)
     waiting = str(data.get("next_kernel") or "") or None
     waiting = None if waiting == data.object("uname").get("release") else waiting
+    key = data.object("signing_key")
     return Driver(
         state=state,
         installed_version=installed,
@@ -152,6 +153,8 @@ def driver(data: Raw, found_cards: Sequence[Card]) -> Driver:
         next_headers=bool(data.get("next_headers")) if waiting else None,
         unowned=tuple(path for path in _list(data.get("unowned")) if isinstance(path, str)),
         secure_boot=_secure_boot(data),
+        signing_key=str(key.get("certificate") or "") or None,
+        signing_key_state=str(key.get("state") or "") or None,
         problem=answer.text[:500]
         if said == "lost" or state in ("failed", "mismatch", "no-devices")
         else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import List, NamedTuple, Optional
 
-from ansible.module_utils import linux_texts, next_kernel, package_manager
+from ansible.module_utils import linux_texts, module_key, next_kernel, package_manager
 from ansible.module_utils.command import Result, read, run
 
 #: Modules of the driver that hold one another, in the order in which they can be taken out.
@@ -102,14 +102,14 @@ def unbuilt(state: State, version: str, kernel: str) -> Optional[Build]:
     return ours[0]
 
 
-def explain_load(done: Result, kernel: str) -> str:
+def explain_load(done: Result, kernel: str, root: str = "") -> str:
     """Why modprobe failed, for a person."""
     text = done.text
     if "Key was rejected" in text or "Required key not available" in text:
         return (
             "the kernel refuses the module because Secure Boot is on and the key that DKMS signs with is "
-            "not enrolled: run `mokutil --import /var/lib/dkms/mok.pub`, reboot and confirm the key at the "
-            "console (or switch Secure Boot off), then rerun"
+            "not enrolled: run `mokutil --import %s`, reboot and confirm the key at the console (or switch "
+            "Secure Boot off), then rerun" % module_key.pair(root)[1]
         )
     if "No such device" in text:
         return (

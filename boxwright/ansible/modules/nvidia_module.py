@@ -202,7 +202,7 @@ class KernelModule:
         for name in ("nvidia", "nvidia-uvm"):
             put = self.act("load %s %s" % (name, self.version), ["modprobe", name])
             if put.rc != 0:
-                raise ModuleError(kernel_module.explain_load(put, self.state.kernel))
+                raise ModuleError(kernel_module.explain_load(put, self.state.kernel, ROOT))
         if self.check:
             return
         self.state = kernel_module.read_state(ROOT)

@@ -160,13 +160,32 @@ def secure_boot(efi_variable: Optional[str], mokutil: str) -> Optional[bool]:
     """Whether the firmware checks signatures.
 
     efi_variable: hex of the EFI variable SecureBoot. mokutil: output of `mokutil --sb-state`.
-    A machine without EFI has no Secure Boot. None: neither could be read on a machine that has EFI.
+    A machine without EFI has no Secure Boot. None: neither could be read on a machine that has EFI. Where
+    shim is told not to check, the kernel does not either, whatever the firmware says.
     """
+    text = mokutil.lower()
+    if "validation is disabled in shim" in text:
+        return False
     if efi_variable is not None and len(efi_variable) >= 2:
         return efi_variable[-2:] == "01"
-    text = mokutil.lower()
     if "secureboot enabled" in text:
         return "setup mode" not in text
     if "secureboot disabled" in text or "efi variables are not supported" in text:
         return False
     return None
+
+
+#: What `mokutil --test-key` says of a key, and what it means; its exit status differs between versions.
+_KEY_STATES = (
+    (" is blocked", "blocked"),
+    ("already in the enrollment request", "pending"),
+    ("is not enrolled", "not-enrolled"),
+    ("is already enrolled", "enrolled"),
+    ("is already in db", "enrolled"),
+    ("already in the built-in trusted keyring", "enrolled"),
+)
+
+
+def key_state(text: str) -> Optional[str]:
+    """`enrolled`, `pending`, `blocked` or `not-enrolled` of what `mokutil --test-key` said; None for else."""
+    return next((state for words, state in _KEY_STATES if words in text), None)

@@ -53,6 +53,11 @@ def replaces(host: Host) -> bool:
     return any(change.subject in ("driver", "kernel modules") for change in changes(host))
 
 
+def builds(host: Host) -> bool:
+    """Whether modules would be built on the host, for the kernel that runs or one that waits."""
+    return replaces(host) or host.facts.driver.next_kernel is not None
+
+
 def coming(host: Host) -> str | None:
     """The driver that a run would bring onto the host, None where what is there stays."""
     if not host.box.driver.manage:

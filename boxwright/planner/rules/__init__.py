@@ -15,6 +15,7 @@ from boxwright.planner.rules import (  # noqa: F401  # importing them registers 
     driver,
     hub,
     image,
+    kernel_modules,
     kv_cache,
     memory,
     model,

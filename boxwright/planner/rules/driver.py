@@ -4,57 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from boxwright.catalog import systems
 from boxwright.planner.case import Case, Host
 from boxwright.planner.changes import driver as driver_changes
 from boxwright.planner.rules.registry import Note, host_advice, host_gate, note
 
 #: The lowest branch that the roles install: the first that supports CUDA 12.8.
 LOWEST_BRANCH = 570
-#: Distributions with the releases that the roles were made for; of Red Hat's family without the minor number.
-SYSTEMS = {
-    "debian": ("12", "13"),
-    "ubuntu": ("22.04", "24.04", "26.04"),
-    "rhel": ("9",),
-    "rocky": ("9",),
-    "almalinux": ("9",),
-}
-#: How they call themselves.
-NAMES = {
-    "debian": "Debian",
-    "ubuntu": "Ubuntu",
-    "rhel": "RHEL",
-    "rocky": "Rocky Linux",
-    "almalinux": "AlmaLinux",
-}
 #: How EPEL, which has dkms, comes to a host; RHEL has no package of its release in its own repositories.
 EPEL = {
     "rhel": "dnf install https://dl.fedoraproject.org/pub/epel/epel-release-latest-9.noarch.rpm",
     "": "dnf install epel-release",
 }
-
-
-def _flavor(host: Host) -> str:
-    return str(host.box.settings.get("nvidia_driver_flavor") or "open")
-
-
-@host_gate(
-    "proprietary-modules-on-blackwell", source="https://github.com/NVIDIA/open-gpu-kernel-modules/issues/872"
-)
-def proprietary_on_blackwell(host: Host, cases: Sequence[Case]) -> Note | None:
-    """Blackwell cards work only with the open kernel modules.
-
-    With the proprietary ones everything installs, and nvidia-smi says "No devices were found".
-    """
-    if _flavor(host) != "proprietary" or not host.box.driver.manage:
-        return None
-    card = next((card for card in host.cards if card.kind and card.kind.open_modules_only), None)
-    if card is None:
-        return None
-    return note(
-        f"{card.title} works only with the open kernel modules; proprietary ones are declared",
-        "nvidia_driver_flavor: open",
-        at="nvidia_driver_flavor",
-    )
 
 
 @host_gate("driver-branch-too-old", source="https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/")
@@ -161,43 +122,6 @@ def no_card(host: Host, cases: Sequence[Case]) -> Note | None:
     )
 
 
-@host_gate("secure-boot", source="https://github.com/NVIDIA/ansible-role-nvidia-driver/issues/78")
-def secure_boot(host: Host, cases: Sequence[Case]) -> Note | None:
-    """With Secure Boot the firmware loads only modules that are signed with a key it knows.
-
-    Modules built on the host are not: the driver would be gone after the next reboot, and nouveau with it.
-    One that is loaded shows that its key is known only where it was built here too: the distribution's own
-    modules (linux-modules-nvidia-…) are signed by the distribution, whose key the firmware knows.
-    """
-    driver, declared = host.facts.driver, host.box.driver
-    works, signs = driver.state == "loaded", host.facts.os.id in driver_changes.SIGN_MODULES
-    if signs and declared.source == "distribution":
-        return None
-    if (
-        not driver.secure_boot
-        or not host.box.driver.manage
-        or host.box.settings.get("nvidia_driver_secure_boot_enrolled") is True
-        or (works and driver.built_here)
-    ):
-        return None
-    keep = ("nvidia_driver_manage: false (keeps the driver that is there, which was not built on the host)",)
-    signed = ("nvidia_driver_source: distribution (its modules are signed)",) if signs else ()
-    if host.facts.os.id == "almalinux":
-        # https://wiki.almalinux.org/documentation/nvidia.html
-        signed = (
-            "nvidia_driver_manage: false, with the modules that AlmaLinux has signed (dnf install "
-            "almalinux-release-nvidia-driver, then nvidia-open-kmod nvidia-driver)",
-        )
-    return note(
-        "Secure Boot is on, and it refuses kernel modules that are built on the host",
-        *signed,
-        "switch Secure Boot off in the firmware",
-        "enrol the host's module key (mokutil --import), then nvidia_driver_secure_boot_enrolled: true",
-        *(keep if works else ()),
-        at="nvidia_driver_secure_boot_enrolled",
-    )
-
-
 @host_gate(
     "driver-of-no-package", source="https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 )
@@ -239,11 +163,12 @@ def system_not_supported(host: Host, cases: Sequence[Case]) -> Note | None:
     system = host.facts.os
     if not host.facts.recorded:
         return None
-    known = SYSTEMS.get(system.id, ())
+    known = systems.load()
     release = system.major if system.manager == "dnf" else system.version_id
-    if system.architecture == "x86_64" and release in known:
+    releases = known[system.id].releases if system.id in known else ()
+    if system.architecture == "x86_64" and release in releases:
         return None
-    served = "; ".join(f"{NAMES[name]} {', '.join(versions)}" for name, versions in SYSTEMS.items())
+    served = "; ".join(f"{one.name} {', '.join(one.releases)}" for one in known.values())
     return note(
         f"the host runs {system.name or system.id or 'an unknown system'} on {system.architecture}; the "
         f"roles "

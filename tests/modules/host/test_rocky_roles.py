@@ -150,8 +150,19 @@ def test_both_roles_take_away_what_they_brought(run):
             "nvidia_driver",
             {"efi": True, "secure_boot": "0600000001"},
             {},
-            ["Secure Boot is on", "dnf install dkms mokutil"],
+            [
+                "Secure Boot is on",
+                "sudo dnf install dkms mokutil",
+                "sudo mokutil --import /var/lib/dkms/mok.pub",
+            ],
             id="Secure Boot",
+        ),
+        pytest.param(
+            "nvidia_driver",
+            {},
+            {"nvidia_driver_flavor": "proprietary"},
+            ["works only with the open kernel modules", "nvidia_driver_flavor: open"],
+            id="modules that do not drive the card",
         ),
         pytest.param(
             "nvidia_driver",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,6 +92,30 @@ def test_secure_boot_by_the_firmware_or_by_mokutil():
     assert linux_texts.secure_boot(None, "SecureBoot disabled\n") is False
     assert linux_texts.secure_boot(None, "EFI variables are not supported on this system\n") is False
     assert linux_texts.secure_boot(None, "mokutil: not found") is None
+    unchecked = "SecureBoot enabled\nSecureBoot validation is disabled in shim\n"
+    assert linux_texts.secure_boot("0600000001", unchecked) is False
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        # https://github.com/lcp/mokutil/blob/master/src/mokutil.c (test_key, print_skip_message)
+        ("/k.der is already enrolled\n", "enrolled"),
+        ("/k.der is already in db\n", "enrolled"),
+        ("/k.der is already in the built-in trusted keyring\n", "enrolled"),
+        ("CA of /k.der is already enrolled\n", "enrolled"),
+        ("/k.der is already in the enrollment request\n", "pending"),
+        ("/k.der is not enrolled\n", "not-enrolled"),
+        ("/k.der is blocked in dbx\n", "blocked"),
+        ("/k.der is blocked in MokListX\n", "blocked"),
+        ("CA of /k.der is blocked\n", "blocked"),
+        ("Failed to open /k.der\n", None),
+        ("EFI variables are not supported on this system\n", None),
+        ("mokutil: not found", None),
+    ],
+)
+def test_what_mokutil_says_of_a_key(said, state):
+    assert linux_texts.key_state(said) == state
 
 
 def test_addresses_with_those_of_the_default_route_first():

@@ -290,6 +290,7 @@ KEYS = (
     "nouveau",
     "tuning",
     "secure_boot",
+    "signing_key",
     "efi",
     "headers",
 )

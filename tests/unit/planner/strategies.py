@@ -181,7 +181,6 @@ BOXES = st.builds(
         st.sampled_from(
             [
                 "nvidia_driver_flavor",
-                "nvidia_driver_secure_boot_enrolled",
                 "model_weights_allow_pickle",
                 "model_weights_allow_code",
             ]
@@ -283,6 +282,9 @@ FACTS = st.builds(
         loaded_version=st.none() | st.sampled_from(["570.124.06", "580.105.08"]) | HOSTILE,
         installed_version=st.none() | HOSTILE,
         secure_boot=st.none() | st.booleans(),
+        signing_key=st.none() | HOSTILE,
+        signing_key_state=st.none() | st.sampled_from(["enrolled", "pending", "absent"]) | HOSTILE,
+        next_kernel=st.none() | HOSTILE,
         problem=st.none() | HOSTILE,
     ),
     memory=st.builds(Memory, st.integers(0, 1 << 40), st.integers(0, 1 << 40)),
