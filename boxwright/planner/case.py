@@ -44,7 +44,7 @@ class Host:
         driver = self.box.driver
         if not driver.manage:
             return self.facts.driver.branch
-        return leading_number(driver.version or driver.branch)
+        return leading_number(driver.upstream or driver.branch)
 
 
 @dataclass(frozen=True)

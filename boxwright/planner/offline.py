@@ -23,7 +23,7 @@ def offline_facts(box: Box, catalog: Catalog) -> HostFacts:
         for _ in range(min(max(0, declared.count), MOST_CARDS)):
             if kind and len(cards) < MOST_CARDS:
                 cards.append(_card(len(cards), kind))
-    driver = Driver(state="loaded", loaded_version=box.driver.version or box.driver.branch, flavor="open")
+    driver = Driver(state="loaded", loaded_version=box.driver.upstream or box.driver.branch, flavor="open")
     return HostFacts(
         host=box.host,
         os=OperatingSystem("", "", "", "", ""),

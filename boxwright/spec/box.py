@@ -7,6 +7,7 @@ test compares them), so that a box read without a role's defaults means the same
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -224,6 +225,11 @@ class Driver:
     source: str = "vendor"
     reboot: bool = False
     cuda_toolkit: str | None = None
+
+    @property
+    def upstream(self) -> str | None:
+        """The version as NVIDIA has it, without what packagers add: `580.105.08` of `3:580.105.08-1.el9`."""
+        return re.sub("^[0-9]+:|-.*$", "", self.version) if self.version else None
 
 
 @dataclass(frozen=True)

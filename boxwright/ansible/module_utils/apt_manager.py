@@ -23,6 +23,7 @@ from ansible.module_utils.packages import (
     Step,
     Wanted,
     choose,
+    fits,
     matches,
     refusals,
 )
@@ -276,11 +277,10 @@ class AptManager:
             if step.new is not None
             and step.name not in named
             and matches(step.name, rules.kept_together)
-            and not matches(step.new, [version])
+            and not fits(step.new, version)
         ]
         fitting = {
-            name: [v for v in found if matches(v, [version])]
-            for name, found in self.available(astray).items()
+            name: [v for v in found if fits(v, version)] for name, found in self.available(astray).items()
         }
         return ["%s=%s" % (name, found[0]) for name, found in fitting.items() if found]
 

@@ -20,6 +20,7 @@ from ansible.module_utils.packages import (
     Step,
     Wanted,
     choose,
+    fits,
     matches,
     refusals,
 )
@@ -324,11 +325,10 @@ class DnfManager:
             and step.kind != "stream"
             and step.name not in arguments
             and matches(step.name, rules.kept_together)
-            and not matches(step.new, [version])
+            and not fits(step.new, version)
         ]
         fitting = {
-            name: [v for v in found if matches(v, [version])]
-            for name, found in self.available(astray).items()
+            name: [v for v in found if fits(v, version)] for name, found in self.available(astray).items()
         }
         return {name: found[0] for name, found in fitting.items() if found}
 

@@ -19,6 +19,7 @@ from ansible.module_utils.packages import (
     StaleError,
     Step,
     Wanted,
+    fits,
     matches,
     parse_wanted,
 )
@@ -82,10 +83,10 @@ class Group:
         names = [
             name
             for name in self.to_hold()
-            if name not in self.names and not matches(self.packages[name].version, [version or "*"])
+            if name not in self.names and not fits(self.packages[name].version, version or "*")
         ]
         have = self.manager.available(names)
-        return {name: any(matches(one, [version]) for one in have.get(name, [])) for name in names}
+        return {name: any(fits(one, version) for one in have.get(name, [])) for name in names}
 
     def replaced(self) -> List[str]:
         """Installed packages that are to leave for the declared ones."""
@@ -96,7 +97,7 @@ class Group:
         glob = self.params["strays"]
         if not glob or (self.check and self.params["source_pending"]):
             return []
-        of_branch = {name for name, package in self.packages.items() if matches(package.version, [glob])}
+        of_branch = {name for name, package in self.packages.items() if fits(package.version, glob)}
         return [name for name, have in self.astray().items() if not have and name in of_branch]
 
     def companions(self) -> List[Wanted]:

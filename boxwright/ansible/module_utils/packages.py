@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 
@@ -54,7 +55,7 @@ class Wanted(NamedTuple):
             and package.healthy
             and (
                 self.version is None
-                or any(matches(one, [self.version]) for one in (package.version, *package.others))
+                or any(fits(one, self.version) for one in (package.version, *package.others))
             )
         )
 
@@ -102,6 +103,20 @@ def matches(name: str, globs: Iterable[str]) -> bool:
     return meant
 
 
+#: Architectures as rpm writes them after a version.
+_ARCHITECTURE = re.compile(r"\.(?:noarch|x86_64|aarch64)$")
+
+
+def fits(version: str, wanted: str) -> bool:
+    """Whether a version, `[epoch:]version-release`, is the wanted one: exact, or a glob.
+
+    People leave the epoch out, which then may be any, and write the architecture that rpm shows.
+    """
+    glob = _ARCHITECTURE.sub("", wanted)
+    bare = version.partition(":")[2] or version
+    return matches(version, [glob]) or (":" not in glob and matches(bare, [glob]))
+
+
 def parse_wanted(packages: List[str], version: Optional[str]) -> List[Wanted]:
     """`name` or `name=version`; version: of those that name none."""
     wanted = []
@@ -119,7 +134,7 @@ def choose(due: List[Wanted], versions: Dict[str, List[str]]) -> Dict[str, str]:
     chosen, missing = {}, []
     for one in due:
         have = versions.get(one.name, [])
-        fitting = [v for v in have if one.version is None or matches(v, [one.version])]
+        fitting = [v for v in have if one.version is None or fits(v, one.version)]
         if not have:
             missing.append("%s is in none of the host's package sources" % one.name)
         elif not fitting:

@@ -67,7 +67,7 @@ def coming(host: Host) -> str | None:
 
 def _version(host: Host) -> Iterator[Change]:
     declared, driver = host.box.driver, host.facts.driver
-    wanted = (declared.version or declared.branch).split("-")[0]
+    wanted = declared.upstream or declared.branch
     target = f"version {wanted}" if declared.version else f"branch {wanted}"
     serves = any(release.current for release in host.facts.releases)
     found = driver.installed_version or driver.loaded_version
@@ -86,7 +86,7 @@ def _version(host: Host) -> Iterator[Change]:
 def _pin(host: Host) -> Iterator[Change]:
     """apt prefers the declared version: `580.*`, whatever the distribution adds to it."""
     declared, found = host.box.driver, host.facts.kept.pins.get(GROUP)
-    wanted = declared.version or f"{declared.branch}.*"
+    wanted = (declared.version or f"{declared.branch}.*").rpartition(":")[2]
     if found is None or not found.startswith(wanted):
         yield Change(ROLE, "version that apt prefers for the driver", found, wanted)
 

@@ -15,9 +15,9 @@ COMPANIONS = ["libnvidia-ml", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "
 @pytest.fixture
 def host(request, root, tmp_path, monkeypatch, module, repository):
     """A host in small: call(**arguments) runs the module on it."""
-    found = recordings.DnfHost(
-        request.node.name.removeprefix("test_"), root, tmp_path, monkeypatch, repository
-    )
+    same = request.node.get_closest_marker("as_recorded_for")
+    name = same.args[0] if same else request.node.name.removeprefix("test_")
+    found = recordings.DnfHost(name, root, tmp_path, monkeypatch, repository)
     monkeypatch.setattr(dnf, "LOCKS", ())
     found.call = module(
         "held_packages",
@@ -52,6 +52,17 @@ def test_installs_the_branch_in_one_transaction_and_locks_it(host):
     assert {"dkms", "kernel-devel-matched", "python3-dnf-plugin-versionlock"} <= set(
         host.record()["installed"]
     )
+
+
+@pytest.mark.as_recorded_for("installs_the_branch_in_one_transaction_and_locks_it")
+@pytest.mark.parametrize(
+    "version",
+    ["580.105.08-1.el9", NEW, "580.105.08-1.el9.x86_64", "580.105.08-1.*", "3:580.105.08-*", "580.105.08-*"],
+)
+def test_an_exact_version_as_people_write_it(host, version):
+    result = host.call(alongside=["kernel-devel-matched"], version=version)
+    assert result["after"]["nvidia-driver-cuda"] == NEW
+    assert result["after"]["kmod-nvidia-open-dkms"] == NEW
 
 
 def test_second_run_only_reads(host):
@@ -105,6 +116,13 @@ def test_a_version_that_is_nowhere_lists_what_is_there(host):
     said = host.call(version="3:580.99.01-*")["msg"]
     assert "nvidia-driver-cuda has no version 3:580.99.01-*; there is 3:595.71.05-1.el9, " + NEW in said
     assert not host.transactions
+
+
+@pytest.mark.as_recorded_for("a_version_that_is_nowhere_lists_what_is_there")
+@pytest.mark.parametrize("version", ["580.99.01-1.el9", "2:580.105.08-1.el9", "580.105.08-7.el9"])
+def test_an_exact_version_that_is_nowhere_lists_what_is_there(host, version):
+    said = host.call(version=version)["msg"]
+    assert f"has no version {version}; there is 3:595.71.05-1.el9, {NEW}" in said
 
 
 def test_a_stream_that_is_nowhere_lists_what_is_there(host):

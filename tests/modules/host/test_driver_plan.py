@@ -12,6 +12,7 @@ ROLE = ROOT / "roles" / "nvidia_driver"
 ASKED = {
     "uri": "_nvidia_driver_uri",
     "version": "_nvidia_driver_version",
+    "upstream": "_nvidia_driver_upstream",
     "packages": "_nvidia_driver_packages + _nvidia_driver_toolkit",
     "headers": "_nvidia_driver_headers",
     "replaces": "_nvidia_driver_replaces",
@@ -88,6 +89,23 @@ CASES = {
             "supported": True,
         },
     ),
+    **{
+        f"rocky-as-written-{number}": (
+            os_facts("rocky-9.6", "5.14.0-570.12.1.el9_6.x86_64"),
+            {"nvidia_driver_version": written},
+            {"version": version, "upstream": "580.105.08"},
+        )
+        for number, (written, version) in enumerate(
+            [
+                ("580.105.08", "3:580.105.08-*"),
+                ("3:580.105.08", "3:580.105.08-*"),
+                ("580.105.08-1", "580.105.08-1.*"),
+                ("580.105.08-1.el9", "580.105.08-1.el9"),
+                ("3:580.105.08-1.el9", "3:580.105.08-1.el9"),
+                ("580.105.08-1.el9.x86_64", "580.105.08-1.el9.x86_64"),
+            ]
+        )
+    },
     "almalinux-9.6": (
         os_facts("almalinux-9.6", "5.14.0-570.12.1.el9_6.x86_64"),
         {"nvidia_driver_branch": "595"},

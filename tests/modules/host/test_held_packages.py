@@ -4,7 +4,7 @@ import pytest
 from ansible.module_utils import apt, hold_records
 from ansible.module_utils.apt_manager import resolve
 from ansible.module_utils.apt_texts import blacklist_text
-from ansible.module_utils.packages import PackagesError, Rules, Step, Wanted, refusals
+from ansible.module_utils.packages import PackagesError, Rules, Step, Wanted, fits, refusals
 from host_doubles import World
 
 DRIVERS = ["570.195.03-1", "580.95.05-1", "580.105.08-1", "595.71.05-1"]
@@ -366,6 +366,33 @@ def test_a_damaged_record_is_said(host, root):
 )
 def test_resolve(wanted, arguments):
     assert resolve([wanted], {"a": ["2.1", "2.0", "1.0"]}) == arguments
+
+
+RPM = "3:580.105.08-1.el9"
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "meant"),
+    [
+        (RPM, "3:580.105.08-1.el9", True),
+        (RPM, "580.105.08-1.el9", True),
+        (RPM, "580.105.08-1.el9.x86_64", True),
+        (RPM, "3:580.105.08-1.el9.noarch", True),
+        (RPM, "580.*", True),
+        (RPM, "3:580.105.08-*", True),
+        (RPM, "580.105.08-1.*", True),
+        (RPM, "2:580.105.08-1.el9", False),
+        (RPM, "580.105.08-2.el9", False),
+        (RPM, "580.105.08", False),
+        (RPM, "80.105.08-1.el9", False),
+        ("580.105.08-1", "580.105.08-1", True),
+        ("580.105.08-0ubuntu1", "580.*-[01]ubuntu[0-9]", True),
+        ("580.105.08-1", "3:580.105.08-1", False),
+        ("5:28.5.1-1~debian.12~bookworm", "[0-9]:28.5.1[+-]*", True),
+    ],
+)
+def test_a_version_as_people_write_it(version, wanted, meant):
+    assert fits(version, wanted) is meant
 
 
 def test_resolve_tells_every_package_that_is_missing():

@@ -226,6 +226,11 @@ DECLARATIONS = {
         ["version that apt prefers for the driver 580.* -> 580.82.07",
          "driver 580.105.08 -> version 580.82.07, reboot",
          "driver known to containers 580.105.08 -> version 580.82.07"]),
+    "exact version with epoch and release": (
+        {"nvidia_driver_version": "3:580.82.07-1"},
+        ["version that apt prefers for the driver 580.* -> 580.82.07-1",
+         "driver 580.105.08 -> version 580.82.07, reboot",
+         "driver known to containers 580.105.08 -> version 580.82.07"]),
     "driver not ours to manage": ({"nvidia_driver_manage": False}, []),
     "the distribution's driver, and the vendor's toolkit": ({"nvidia_driver_source": "distribution"}, []),
     "nothing of the vendor": (

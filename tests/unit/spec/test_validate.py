@@ -38,6 +38,8 @@ def one(**deployment: Any) -> Mapping[str, str]:
         ("nvidia_driver_branch", "610"),
         ("nvidia_driver_cuda_toolkit", "12.8"),
         ("nvidia_driver_version", "580.105.08-1"),
+        ("nvidia_driver_version", "3:580.105.08-1.el9"),
+        ("nvidia_driver_version", "580.105.08-1.el9.x86_64"),
         ("gpu_tuning_max_clock_mhz", None),
         ("box_proxy", "http://user:word@proxy:3128"),
         ("box_proxy", "http://us%40er:w%2Frd%25$!@proxy.example.org:65535/"),
