@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOSTS = ["lab1", "lab2", "lab3"]
 LOG, CONTROL = ROOT / ".lab/depot/log/hub.jsonl", ROOT / ".lab/depot/control/hub.json"
 STORE = "/var/lib/boxwright/models"
+#: Bytes a second of the line to the hub that all boxes share, where they are held against each other.
+LINE = 14_000_000
 #: What may be on the line when a fetch is killed: sent by the hub, read by nobody.
 IN_FLIGHT = 16_000_000
 
@@ -80,6 +82,26 @@ def test_three_boxes_and_one_copy_from_the_hub(boxes, bring):
     assert sent(since) == found[0][0]
     for box in boxes:
         assert ":8790 " not in box.do("ss", "-Hltn"), "nobody serves any more"
+
+
+def test_one_copy_for_all_is_there_sooner_than_one_for_each(boxes, bring):
+    """On a line that is the bottleneck, as a home has one: the same boxes and play, each way once."""
+    size = weights(boxes[0])[0]
+    took, left = {}, {}
+    tell(Fault("line", "*/model.safetensors", bytes_per_s=LINE))
+    for way, variables in {"each": {}, "one": {"model_weights_peers": HOSTS}}.items():
+        for box in boxes:
+            box.do("rm", "-rf", STORE)
+        since, began = logged(), time.monotonic()
+        reports = bring(*HOSTS, **variables)
+        took[way], left[way] = time.monotonic() - began, sent(since)
+        assert [reports[name].failure for name in HOSTS] == [None] * 3
+    tell()
+    print(json.dumps({"seconds": took, "bytes": left, "line_bytes_per_s": LINE}))
+    assert left == {"each": 3 * size, "one": size}
+    assert took["one"] < took["each"]
+    # What the line does not carry twice more; the way from box to box and the play take what is theirs.
+    assert took["each"] - took["one"] > size / LINE
 
 
 def test_a_box_that_comes_later_asks_the_others(boxes, bring):

@@ -7,6 +7,7 @@ import http.client
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -55,6 +56,14 @@ def test_a_rate(www):
     began = time.monotonic()
     www.ask(DEB)
     assert time.monotonic() - began > 0.15
+
+
+def test_a_line_is_shared_by_all_that_is_sent(www):
+    www.tell(Settings((Fault("line", bytes_per_s=50),)))
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        assert {answer.body for answer in pool.map(lambda _: www.ask(DEB), range(4))} == {b"0123456789"}
+    assert time.monotonic() - began > 4 * 10 / 50 - 0.05
 
 
 def test_down_means_that_nothing_listens(tmp_path):

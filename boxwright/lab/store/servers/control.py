@@ -23,7 +23,8 @@ from pathlib import Path
 #: Kinds of faults and the fields that each needs beside `path` and `times`.
 KINDS: dict[str, tuple[str, ...]] = {
     "drop": ("after_bytes",),  # the body is cut after so many bytes and the connection closed
-    "rate": ("bytes_per_s",),  # bodies are sent no faster than this
+    "rate": ("bytes_per_s",),  # bodies are sent no faster than this, each for itself
+    "line": ("bytes_per_s",),  # bodies are sent no faster than this, all together
     "status": ("status",),  # this HTTP status instead of an answer; 429 may say retry_after_s
     "corrupt": ("offset",),  # the byte at this offset of the file is sent with all bits turned
     "hang": ("seconds",),  # nothing is answered for so long, then the request goes on

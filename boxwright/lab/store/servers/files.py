@@ -35,6 +35,21 @@ class RequestLog:
             self._stream.write(json.dumps(entry) + "\n")
 
 
+class Line:
+    """The way out of a server, which all that it sends has to share. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free = 0.0
+
+    def carry(self, size: int, bytes_per_s: int) -> None:
+        """Wait until so many bytes have gone their way, behind those that came before them."""
+        with self._lock:
+            self._free = max(self._free, time.monotonic()) + size / bytes_per_s
+            due = self._free
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
 class DepotServer(ThreadingHTTPServer):
     """A threaded server that knows its control file and its log."""
 
@@ -44,7 +59,7 @@ class DepotServer(ThreadingHTTPServer):
     def __init__(
         self, address: tuple[str, int], handler: type[Handler], control: Control, log: RequestLog
     ) -> None:
-        self.control, self.log = control, log
+        self.control, self.log, self.line = control, log, Line()
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
@@ -196,13 +211,14 @@ class Handler(BaseHTTPRequestHandler):
         # A body shorter than the cut, or one that lacks the byte, does not use up one of the fault's times.
         drop = control.fault("drop", path, lambda fault: fault.after_bytes < length)
         corrupt = control.fault("corrupt", path, lambda fault: first <= fault.offset < first + length)
-        rate = control.fault("rate", path)
+        rate, line = control.fault("rate", path), control.fault("line", path)
         turned = corrupt.offset - first if corrupt else -1
         limit = min(length, drop.after_bytes) if drop else length
         began = time.monotonic()
         while self.sent < limit:
-            # At a rate, in blocks of a quarter of a second: a slow body trickles, as a slow line's does.
-            block = read(min(max(1, rate.bytes_per_s // 4) if rate else BLOCK, limit - self.sent))
+            # In blocks of a quarter of a second at most: a slow body trickles, as a slow line's does.
+            slowest = min((fault.bytes_per_s for fault in (rate, line) if fault), default=4 * BLOCK)
+            block = read(min(max(1, slowest // 4), BLOCK, limit - self.sent))
             if not block:
                 break
             if 0 <= (place := turned - self.sent) < len(block):
@@ -212,6 +228,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.shown = "rate"
                 due = began + (self.sent + len(block)) / rate.bytes_per_s
                 time.sleep(max(0.0, due - time.monotonic()))
+            if line is not None:
+                self.shown = "line"
+                self.server.line.carry(len(block), line.bytes_per_s)
             self.wfile.write(block)
             self.sent += len(block)
             if control.down():
