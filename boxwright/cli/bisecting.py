@@ -153,8 +153,8 @@ def _side(subject: Subject, start: Start, word: str, option: str) -> dict[str, A
         return _whole(subject, subject.declared, subject.variables)
     path = named(word)
     if is_file(path):
-        declared, variables = _of_file(path, subject.deployment, option)
-        return _whole(subject, {**declared, "name": subject.deployment}, {**_base(subject), **variables})
+        declared, limits = _of_file(path, subject.deployment, option)
+        return _whole(subject, {**declared, "name": subject.deployment}, _limited(subject, limits))
     wanted = start.origin if word == CURRENT else word
     found = [one for one in start.releases if one.startswith(wanted)]
     if len(found) != 1 or path.suffix in (".yml", ".yaml"):
@@ -180,9 +180,12 @@ def _side(subject: Subject, start: Start, word: str, option: str) -> dict[str, A
     return _whole(subject, {**declared, "name": subject.deployment}, subject.variables)
 
 
-def _base(subject: Subject) -> dict[str, Any]:
-    """The host's variables without its limits: a file that is a host's says its own."""
-    return {name: value for name, value in subject.variables.items() if not name.startswith(LIMITS)}
+def _limited(subject: Subject, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """The host's variables with the limits that a file says; one that says none leaves them as declared."""
+    if not limits:
+        return dict(subject.variables)
+    others = {name: value for name, value in subject.variables.items() if not name.startswith(LIMITS)}
+    return {**others, **limits}
 
 
 def _of_file(path: Path, deployment: str, option: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -496,6 +496,25 @@ def test_no_difference_and_sides_that_are_exchanged_are_said(box, bisect, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("limits", "differences"),
+    [
+        ("", {"prefix_caching"}),
+        ("gpu_tuning_power_limit_w: 400\n", {"prefix_caching"}),
+        ("gpu_tuning_power_limit_w: 450\n", {"prefix_caching", "gpu_tuning_power_limit_w"}),
+        ("gpu_tuning_max_clock_mhz: 2100\n",
+         {"prefix_caching", "gpu_tuning_power_limit_w", "gpu_tuning_max_clock_mhz"}),
+    ],
+)  # fmt: skip
+def test_a_file_without_limits_leaves_them_as_declared(box, bisect, tmp_path, limits, differences):
+    declared = BOX + "    prefix_caching: false\ngpu_tuning_power_limit_w: 400\n"
+    (tmp_path / "inv" / "host_vars" / "box1.yml").write_text(declared)
+    path = good_file(tmp_path)
+    path.write_text(path.read_text() + limits)
+    _, out, _ = bisect(path, as_json=True)
+    assert set(json.loads(out)["box1"]["differences"]) == differences
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("box_deployments:" + DEPLOYMENT, "declare the same, so there is nothing to bisect"),
