@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -30,6 +31,12 @@ def bar(done: float, total: float) -> str:
     return "█" * full + "░" * (BLOCKS - full)
 
 
+def board() -> Board | None:
+    """The bars of this run; None where no terminal shows any."""
+    report = os.environ.get("BOXWRIGHT_REPORT")
+    return Board(Path(report).parent, terminal()) if report and terminal() else None
+
+
 class Board:
     """The bars of one run, below its other lines."""
 
@@ -38,14 +45,23 @@ class Board:
 
     def show(self, host: str, line: str) -> None:
         """Put a host's line on the board and draw all; "" takes it off."""
-        path = self._directory / f"bar-{quote(host, safe='')}"
+        self.update({host: line})
+
+    def update(self, lines: Mapping[str, str]) -> None:
+        """The same for several hosts, drawn once."""
         with (self._directory / "bars.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if line:
-                path.write_text(line, encoding="utf-8")
-            else:
-                path.unlink(missing_ok=True)
-            self._draw()
+            try:
+                for host, line in lines.items():
+                    path = self._directory / f"bar-{quote(host, safe='')}"
+                    if line:
+                        path.write_text(line, encoding="utf-8")
+                    else:
+                        path.unlink(missing_ok=True)
+                self._draw()
+            finally:
+                # Not by closing alone: a process that was forked meanwhile has the file open, too.
+                fcntl.flock(lock, fcntl.LOCK_UN)
 
     def _draw(self) -> None:
         now, lines = time.time(), []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -20,6 +18,8 @@ from boxwright.texts import lasting
 #: Seconds between lines about the same stage, where no terminal shows a bar.
 INTERVAL_S = 30.0
 POLL_S = 1.0
+#: Seconds from which it is worth telling how long a stage has taken.
+SHORT_S = 3.0
 
 
 class Pace:
@@ -33,24 +33,39 @@ class Pace:
         done, total, unit = state.get("done"), state.get("total"), state.get("unit") or ""
         line = str(state.get("stage", ""))
         if done is None:
-            return line
+            lasted = now - self._began
+            return f"{line}  {lasting(lasted)}" if lasted >= SHORT_S else line
+        if unit == "%" and total:
+            return line + self._share(done, total, now, drawn=drawn)
         scale, name = (1e6, "MB") if unit == "bytes" else (1.0, unit)
         if not total:
             return f"{line}  {done / scale:,.0f} {name}"
         if drawn:
             line += f"  {bars.bar(done, total)}"
         line += f"  {done / scale:,.0f} of {total / scale:,.0f} {name}  {100 * done / total:.0f} %"
-        seconds, gained = now - self._began, done - self._first
-        if gained > 0 and seconds > 1 and done < total:
-            left = (total - done) * seconds / gained
+        if left := self._left(done, total, now):
+            gained, seconds = done - self._first, now - self._began
             line += f"  {gained / scale / seconds:,.1f} {name}/s  {lasting(left)} left"
         return line
+
+    def _share(self, done: float, total: float, now: float, *, drawn: bool) -> str:
+        """Of what tells its share alone."""
+        shown = f"  {bars.bar(done, total)}" if drawn else ""
+        left = self._left(done, total, now)
+        return f"{shown}  {100 * done / total:.0f} %" + (f"  {lasting(left)} left" if left else "")
+
+    def _left(self, done: float, total: float, now: float) -> float:
+        """Seconds to the end at the speed until now; 0 where there is none to go by."""
+        seconds, gained = now - self._began, done - self._first
+        return (total - done) * seconds / gained if gained > 0 and seconds > 1 and done < total else 0.0
 
 
 class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
     """Runs the module of the plugin's own name, reading its progress file over the same connection."""
 
     _supports_check_mode = True
+    #: For the callback, which shows of the other steps how long they take.
+    watched = True
     module_name: str = ""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -83,8 +98,7 @@ class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no 
         return result
 
     def _watch(self, path: str, done: threading.Event, task_vars: dict[str, Any]) -> None:
-        host, report = str(task_vars.get("inventory_hostname", "")), os.environ.get("BOXWRIGHT_REPORT")
-        board = bars.Board(Path(report).parent, bars.terminal()) if report and bars.terminal() else None
+        host, board = str(task_vars.get("inventory_hostname", "")), bars.board()
         pace, shown = None, 0.0
         while not done.wait(POLL_S):
             try:

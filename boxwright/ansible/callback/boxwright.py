@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+from ansible.plugins.loader import action_loader
 
-from boxwright.ansible import bars, failures, lost_runs, runs
+from boxwright.ansible import bars, failures, lost_runs, running, runs
 from boxwright.texts import printable, unframed
 
 DOCUMENTATION = """
@@ -55,6 +56,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         self._hosts: dict[str, dict[str, Any]] = {}
         #: Host -> its run that has begun in its history and not ended there.
         self._open: dict[str, dict[str, Any]] = {}
+        self._running = running.Running()
+        self._ticker = running.Ticker(self._running, self._say, bars.board(), self._display._lock)
         # What a run leaves on a host when it ends is made of this.
         runs.seen = self._hosts
 
@@ -75,6 +78,13 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         """A handler counts to the role that notified it."""
         self.v2_playbook_on_task_start(task, False)
+
+    def v2_runner_on_start(self, host: Any, task: Any) -> None:
+        """A step begins on a host: after a while it is shown, where its module does not show itself."""
+        plugin = action_loader.get(task.action, class_only=True)
+        if not getattr(plugin, "watched", False):
+            self._running.begin(host.get_name(), task.name or task.action, time.monotonic())
+            self._ticker.start()
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """A task did its work: tell it when it changed something."""
@@ -127,6 +137,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         """A task failed: its message, and nothing else."""
         data = result.result
         if ignore_errors or result.task.ignore_errors:
+            self._ticker.ended(result.host.get_name())
             return
         self._count(result, "failed")
         action, check = result.task.action.rpartition(".")[2], bool(result.task.check_mode)
@@ -166,6 +177,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """The end: the last role's lines, and the report."""
+        self._ticker.stop()
         self._close_role()
         report = os.environ.get("BOXWRIGHT_REPORT")
         for name, host in self._hosts.items():
@@ -217,6 +229,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
         )
 
     def _count(self, result: Any, kind: str) -> None:
+        """A task has ended on a host."""
+        self._ticker.ended(result.host.get_name())
         self._host(result)
         tally = self._role_tally.setdefault(result.host.get_name(), {})
         tally[kind] = tally.get(kind, 0) + 1

@@ -9,7 +9,8 @@ import shutil
 import tempfile
 from typing import Dict, Iterable, Iterator, List, Optional
 
-from ansible.module_utils import apt
+from ansible.module_utils import apt, apt_status
+from ansible.module_utils.apt_command import command, resolve
 from ansible.module_utils.apt_texts import blacklist_text, pins_text
 from ansible.module_utils.command import Result, read, run, write
 from ansible.module_utils.package_locks import wait_for_locks
@@ -22,11 +23,11 @@ from ansible.module_utils.packages import (
     StaleError,
     Step,
     Wanted,
-    choose,
     fits,
     matches,
     refusals,
 )
+from ansible.module_utils.progress import Progress
 
 
 class AptManager:
@@ -55,6 +56,8 @@ class AptManager:
         self.root, self.timeout, self.lock_timeout = root, timeout, lock_timeout
         self.proxy, self.recommends = proxy, recommends
         self.preferences: Optional[str] = None
+        #: Who is told how far a change is.
+        self.progress = Progress(None)
 
     # Reading
 
@@ -246,7 +249,11 @@ class AptManager:
         argv += ["-o", "DPkg::Lock::Timeout=%d" % self.lock_timeout]
         if self.preferences:
             argv += ["-o", "Dir::Etc::PreferencesParts=" + self.preferences]
-        return run(argv + words, timeout=self.timeout, env=apt.environment(self.proxy))
+        done: Result = apt_status.watched(argv + words, self._told, self.timeout, apt.environment(self.proxy))
+        return done
+
+    def _told(self, step: apt_status.Step) -> None:
+        self.progress.update(step.stage, step.percent, 100, "%")
 
     def _orphans(self, arguments: List[str], leaving: List[str], rules: Rules) -> List[str]:
         """Packages of ours that nothing needs any more once `leaving` are gone."""
@@ -283,18 +290,3 @@ class AptManager:
             name: [v for v in found if fits(v, version)] for name, found in self.available(astray).items()
         }
         return ["%s=%s" % (name, found[0]) for name, found in fitting.items() if found]
-
-
-def resolve(due: List[Wanted], versions: Dict[str, List[str]]) -> List[str]:
-    """apt's arguments (name or name=version, the newest that fits) for the packages. Raises StaleError."""
-    chosen = choose(due, versions)
-    return ["%s=%s" % (one.name, chosen[one.name]) if one.version else one.name for one in due]
-
-
-def command(arguments: List[str], leaving: List[str], purge: bool) -> List[str]:
-    """The apt-get command without its options; "name-" stands for a removal."""
-    if not arguments:
-        return ["purge" if purge else "remove", *leaving]
-    named = {argument.split("=")[0] for argument in arguments}
-    words = ["install", *(["--purge"] if purge else []), *arguments]
-    return words + [name + "-" for name in leaving if name not in named]

@@ -27,11 +27,13 @@ def run(
     timeout: float = 60,
     env: Optional[Dict[str, str]] = None,
     stdin: Optional[str] = None,
+    keep: Sequence[int] = (),
 ) -> Result:
     """Run `argv` (no shell) for at most `timeout` seconds, with the C locale so that output can be parsed.
 
     A program that hangs in the kernel, as nvidia-smi does on a wedged card, cannot be killed: neither it nor
     children that hold its output are waited for once the time is over. rc 126: it could not be started.
+    keep: file descriptors that it gets beside its streams.
     """
     merged = dict(os.environ, LC_ALL="C.UTF-8", LANGUAGE="C")
     merged.update(env or {})
@@ -40,7 +42,13 @@ def run(
         given.seek(0)
         try:
             process = subprocess.Popen(
-                list(argv), stdin=given, stdout=out, stderr=err, env=merged, start_new_session=True
+                list(argv),
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                env=merged,
+                start_new_session=True,
+                pass_fds=tuple(keep),
             )
         except FileNotFoundError:
             return Result(127, "", "%s: not found" % argv[0])

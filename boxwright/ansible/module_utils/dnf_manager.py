@@ -24,6 +24,7 @@ from ansible.module_utils.packages import (
     matches,
     refusals,
 )
+from ansible.module_utils.progress import Progress
 from ansible.module_utils.versionlock import VersionLock
 
 #: Brings the locks; Red Hat's name for it.
@@ -55,6 +56,8 @@ class DnfManager:
         self.env = {"http_proxy": proxy, "https_proxy": proxy} if proxy else {}
         self.weak = "--setopt=install_weak_deps=%d" % recommends
         self.locks = VersionLock(root)
+        #: Who is told how far a change is: dnf itself tells no share.
+        self.progress = Progress(None)
 
     # Reading
 

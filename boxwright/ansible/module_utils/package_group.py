@@ -23,6 +23,7 @@ from ansible.module_utils.packages import (
     matches,
     parse_wanted,
 )
+from ansible.module_utils.progress import Progress
 
 Manager = Union[AptManager, DnfManager]
 MANAGERS = {"apt": AptManager, "dnf": DnfManager}
@@ -34,6 +35,7 @@ class Group:
     def __init__(self, params: Dict[str, Any], check: bool, root: str) -> None:
         self.params, self.check, self.root = params, check, root
         self.manager = self.managed(root)
+        self.progress = self.manager.progress = Progress(params.get("progress_file"))
         self.wanted = parse_wanted(params["packages"], params["version"])
         self.alongside = parse_wanted([*params["alongside"], *self.manager.needs], None)
         self.names = [one.name for one in self.wanted]
@@ -222,6 +224,7 @@ class Group:
     def ready(self) -> None:
         """Wait for the locks, then end what an interrupted run began. Raises PackagesError."""
         manager = self.manager
+        self.progress.update("waiting until nobody else changes packages")
         try:
             self.waited_for = manager.wait(self.params["lock_timeout_s"]) or self.waited_for
         except LockTimeout as error:
@@ -251,6 +254,7 @@ class Group:
         except StaleError:
             if self.check or not due:
                 raise
+            self.progress.update("reading the package lists anew")
             self.manager.refresh()
             plan = self.planned(due, leaving, purge)
         self.steps = self.steps + plan.steps
@@ -259,8 +263,10 @@ class Group:
 
     def planned(self, due: List[Wanted], leaving: List[str], purge: bool) -> Plan:
         """What would be done, with everything downloaded that it takes. Raises PackagesError."""
+        self.progress.update("working out which packages change")
         plan = self.manager.plan(due, leaving, purge, self.rules())
         if due and plan.steps and not self.check:
+            self.progress.update("downloading packages")
             self.manager.download(plan)
         return plan
 
@@ -270,6 +276,7 @@ class Group:
         if self.params["state"] == "present":
             self.configure(self.manager.settings(self.params["name"], self.declared()))
             self.note(plan.steps)
+        self.progress.update("installing packages")
         done = self.manager.carry_out(plan)
         self.packages = self.manager.installed()
         if done.rc != 0:

@@ -88,6 +88,7 @@ options:
   no_proxy: {type: list, elements: str, default: [], description: "Hosts that are reached without it."}
   lock_timeout_s: {description: "Seconds to wait for another package manager.", type: int, default: 300}
   timeout_s: {description: "How long the transaction may take, in seconds.", type: int, default: 3600}
+  progress_file: {description: "Where to tell how far it is; left out, nobody is told.", type: path}
 """
 
 #: Prefix of the paths of our own records and settings; tests point it at a directory of theirs.
@@ -142,6 +143,7 @@ def main() -> None:
             "no_proxy": {"type": "list", "elements": "str", "default": []},
             "lock_timeout_s": {"type": "int", "default": 300},
             "timeout_s": {"type": "int", "default": 3600},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from ansible.module_utils import apt, hold_records
-from ansible.module_utils.apt_manager import resolve
+from ansible.module_utils.apt_command import resolve
 from ansible.module_utils.apt_texts import blacklist_text
 from ansible.module_utils.packages import PackagesError, Rules, Step, Wanted, fits, refusals
 from host_doubles import World
