@@ -41,7 +41,7 @@ _OF_SSH = re.compile(
 #: Who a machine's own programs run as: everybody has these.
 _NOBODYS = frozenset({"root", "nobody", "ubuntu", "debian", "admin", "user", "vllm", "docker", "you", "me"})
 #: What a secret is called.
-TELLING = re.compile(r"(?i)(?:password|passwd|secret|token(?!iz)|api_?key|credential|_pass$)")
+TELLING = re.compile(r"(?i)(?:password|passwd|secret|token(?!iz)|api_?key|credential|_pass$|_key$)")
 #: Shortest name that is looked for by itself: a shorter one is part of too many words.
 _SHORTEST_NAME = 3
 

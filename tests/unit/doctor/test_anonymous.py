@@ -122,6 +122,16 @@ def test_long_texts_of_any_kind_take_no_long_time(anonymizer, bad):
     assert time.monotonic() - began < 20
 
 
+def test_what_is_a_secret_by_its_name_and_what_is_none():
+    environment = {"HF_KEY": "env-key-1"}
+    named = {
+        "model_weights_bucket": {"access_key": "access-1", "secret_key": "secret-1"},
+        "box_deployments": [{"env": environment, "tokenizer_mode": "mistral", "key": "plain-1"}],
+        "nvidia_driver_repository_key_url": "https://example.org/key",
+    }
+    assert secrets_of(named) == {"access-1", "secret-1", "env-key-1"}
+
+
 def test_secrets_of_an_inventory_wherever_they_stand():
     variables = {
         "ansible_become_password": "become-1",
