@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from boxwright.texts import from_home
+
 #: Exit statuses of every verb; 0: done as asked.
 #: Something failed on the way: a host, a test, a download.
 EXIT_FAILED = 1
@@ -44,7 +46,7 @@ class UserError(Exception):
             for n, way in enumerate(self.ways_out)
         ]
         if self.log:
-            lines.append(f"  All that Ansible said is in {self.log}")
+            lines.append(f"  All that Ansible said: {from_home(self.log)}")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:

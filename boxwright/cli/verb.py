@@ -10,6 +10,7 @@ from typing import Any
 from boxwright.cli import run_logs
 from boxwright.cli.console import fault_of_ours, say_aside, silence, stopped, tell, tolerant
 from boxwright.errors import EXIT_FAILED, UserError
+from boxwright.texts import from_home
 
 
 def told(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +30,7 @@ def told(verb: Callable[..., Any]) -> Callable[..., Any]:
         except SystemExit as done:
             # What failed was told by now; where the rest of it stands was not.
             if done.code and (log := run_logs.named()):
-                say_aside(f"All that Ansible said is in {log}")
+                say_aside(f"All that Ansible said: {from_home(log)}")
             raise
         except UserError as error:
             error.log = run_logs.named()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from boxwright.texts import numbered, thousands
+from boxwright.texts import from_home, numbered, thousands
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,17 @@ def test_numbered(names, told):
 )
 def test_thousands(text, number):
     assert thousands(text) == number
+
+
+@pytest.mark.parametrize(
+    ("home", "path", "told"),
+    [
+        ("/home/me", "/home/me/.local/x.log", "~/.local/x.log"),
+        ("/home/me", "/home/meg/x.log", "/home/meg/x.log"),
+        ("/home/me", "/var/x.log", "/var/x.log"),
+        ("/", "/var/x.log", "/var/x.log"),
+    ],
+)
+def test_a_path_from_home(home, path, told, monkeypatch):
+    monkeypatch.setenv("HOME", home)
+    assert from_home(path) == told

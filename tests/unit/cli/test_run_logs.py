@@ -109,7 +109,7 @@ def test_a_run_that_fails_names_its_log(ran, verb):
     done = ran(verb, "--host", "box1")
     assert done.returncode == 1, done.stdout + done.stderr
     (named,) = set(re.findall(rf"\S+/{verb}-\S+\.log", done.stderr))
-    text = Path(named).read_text()
+    text = Path(named).expanduser().read_text()
     assert f"PLAYBOOK  {verb}.yml on box1" in text
     assert "Connection refused" in text
     assert "TASK" not in done.stdout + done.stderr
