@@ -55,7 +55,8 @@ class RunLog:
         stamp = time.strftime("%H:%M:%S ")
         lines = "".join(f"{stamp}{line}".rstrip() + "\n" for line in told.split("\n"))
         with self._lock:
-            with self._path.open("ab") as stream:
+            # Never made here: who made it made it for its user alone.
+            with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW), "ab") as stream:
                 stream.write(lines.encode("utf-8", "backslashreplace"))
                 size = stream.tell()
             if size > self._most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from boxwright.cli.turns import addresses, turn
 from boxwright.cli.words import whole
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
+from boxwright.texts import printable
 
 MOST_CONCURRENCY, MOST_CONTEXT, MOST_OUTPUT, MOST_REPEATS, MOST_MINUTES = 4096, 10_000_000, 4096, 50, 24 * 60
 #: Why a deployment that writes no text is not measured.
@@ -29,9 +31,19 @@ MEASURES = "the benchmark measures how fast text is written"
 #: What an option for a sweep says instead of numbers to leave that sweep out.
 NONE = "none"
 
+#: How a kept run is named: last, or the beginning of its id or of a release's.
+RUN = "[0-9A-Za-z][0-9A-Za-z-]{0,63}"
+
 
 def refuse_mixture(*, runs: bool, show: str, compare: str, against: str, picture: str) -> None:
     """One thing at a time, before a box is measured that nobody meant to. Raises UserError."""
+    for option, word in (("--show", show), ("--compare", compare), ("--against", against)):
+        if word and not re.fullmatch(RUN, word):
+            raise UserError(
+                f"{option} {printable(word)}: last, or the id of a run or a release, or its beginning",
+                status=EXIT_BAD_INPUT,
+                ways_out=("./invoke bench --host NAME --runs lists them",),
+            )
     if against not in ("", "last") and not compare:
         raise UserError(
             "--against is the other side of --compare", status=EXIT_BAD_INPUT, ways_out=("--compare RUN",)

@@ -105,9 +105,19 @@ def test_a_long_log_keeps_its_begin_and_its_end(tmp_path):
 
 def test_a_log_steers_no_terminal(tmp_path):
     file = tmp_path / "run.log"
+    file.touch()
     RunLog(file).write("\x1b[31mred\x1b[0m\x1b]0;title\x07 \rgone")
     assert not set(file.read_text()) & set("\x1b\x07\r")
     assert " red" in file.read_text()
+
+
+def test_a_log_that_was_removed_is_not_made_anew_for_everybody(tmp_path):
+    for path in (tmp_path / "run.log", tmp_path / "link.log"):
+        if path.name == "link.log":
+            path.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(OSError, match=r"No such file|symbolic"):
+            RunLog(path).write("word")
+    assert [path.name for path in tmp_path.iterdir()] == ["link.log"]
 
 
 def test_a_secret_at_the_cut_of_a_long_result_is_whole_or_not_there(tmp_path):

@@ -29,9 +29,6 @@ FREE = {
     ("page", "output"),
     ("report", "output"),
     ("export", "output"),
-    # A bench's runs are known to the box alone: the word reaches it as a value, and it names those it has.
-    ("bench", "show"),
-    ("bench", "compare"),
     # An expression of pytest's, which says itself what is wrong with one.
     ("test", "name"),
 }
