@@ -446,8 +446,8 @@ def page(
         "inventory": INVENTORY,
         "all": ALL,
         "output": "the file to write (default: boxwright-report-TIME.json here)",
-        "show": "print all that would be written",
-        "yes": "write it without asking",
+        "show": "print all that would be written, not only what is in it",
+        "yes": "write it without asking (nobody is asked where there is no terminal)",
         "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,
@@ -466,7 +466,7 @@ def report(
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
-    """Gather facts, plan, diagnosis and logs of boxes in one file to send on, without secrets and names."""
+    """Gather plan, release, logs, facts and bench of boxes in one file, without secrets and names."""
     from boxwright.cli import become, reporting
 
     become.ask(ask_become_pass)

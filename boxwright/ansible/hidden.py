@@ -9,7 +9,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 
 from boxwright.ansible.declared import OWN_FACTS, plain
-from boxwright.doctor.anonymous import secrets_of
+from boxwright.doctor.names import secrets_of
 
 #: Ansible's own variables hold passwords of SSH and sudo.
 PREFIXES = ("box_", "container_runtime_", "ansible_")

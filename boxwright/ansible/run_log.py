@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from boxwright.doctor.anonymous import TELLING
-from boxwright.facts.parsers.masking import MASK, mask
+from boxwright.facts.parsers.masking import MASK, mask, tells
 from boxwright.texts import printable
 
 #: Environment variables: the file; whether the terminal is to have its lines, too.
@@ -80,7 +79,7 @@ def _named(value: Any) -> Any:
     """A plain value in which what is called a secret is hidden, however short it is."""
     if isinstance(value, Mapping):
         return {
-            key: MASK if isinstance(one, str) and one and TELLING.search(str(key)) else _named(one)
+            key: MASK if isinstance(one, str) and one and tells(str(key)) else _named(one)
             for key, one in value.items()
         }
     return [_named(one) for one in value] if isinstance(value, (list, tuple)) else value

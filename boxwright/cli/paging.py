@@ -14,8 +14,8 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json
 from boxwright.cli.paths import named, output_directory, output_file
+from boxwright.cli.privacy import anonymizer_for
 from boxwright.cli.recording import alive
-from boxwright.cli.reporting import anonymizer_for
 from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
 from boxwright.cli.targets import targets
 from boxwright.doctor.anonymous import Anonymizer

@@ -23,7 +23,7 @@ from boxwright.texts import printable
 PROVISION = "provision.yml"
 FETCHING = (
     PROVISION,
-    *("plan.yml", "facts.yml", "update.yml", "verify.yml", "doctor.yml", "page.yml"),
+    *("plan.yml", "facts.yml", "update.yml", "verify.yml", "doctor.yml", "page.yml", "report.yml"),
     *("tune_begin.yml", "tune_try.yml"),
 )
 #: Seconds for ssh's first try, for a box that refuses to think better of it, between two tries, and for ssh

@@ -1,93 +1,153 @@
 """Taking out of a text who and where it is about, so that it can be sent on; a thing keeps its word.
 
-Secrets become `***` (see facts.parsers.masking); addresses, names of users and of hosts become `address-1`,
-`user-1`, `host-1`. What tells a fault stays: versions, models, paths of the system, loopback addresses.
+Secrets become `***` (see facts.parsers.masking); addresses, names of users and of hosts, and numbers that
+only one card or machine has become `address-1`, `user-1`, `host-1`, `card-1`. What tells a fault stays:
+versions, models, paths of the system, loopback addresses.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from boxwright.facts.parsers.masking import MASK, SHORTEST, mask
+from boxwright.doctor import addresses
+from boxwright.doctor.names import HOME, NOBODYS, SHORTEST_NAME, is_address, is_everybodys, is_public
+from boxwright.facts.parsers.masking import MASK, SHORTEST_WORD, mask, tells
 
 #: Before a word: nothing of a word, or an escape of a text within a text (`\n`), or of an address (`%2F`).
 _BEGIN = r"(?:(?<![A-Za-z0-9-])(?<![^\W_]_)|(?<=\\[nrtbf])|(?<=%2F)|(?<=%2f))"
-#: What an address may look like; whether it is one, the standard library decides.
-_V4 = re.compile(r"(?:(?<![A-Za-z0-9.])|(?<=\\[nrtbf]))(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9]|\.\d)")
-_V6 = re.compile(
-    r"(?:(?<![\w:])|(?<=\\[nrtbf])|(?<=[g-zG-Z_]:))"
-    r"(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%[\w.-]{1,15})?(?![\w:])"
+_MAIL = re.compile(r"[\w.+'-]{1,64}(?:@|%40)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}")
+#: Who logs in to something that has a word already, or to this machine.
+_LOGIN = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,31})@(?=(?:host|address)-\d|localhost\b)")
+#: The machine of an address; schemes that name no machine are left out.
+_URL = re.compile(
+    r"(?<![A-Za-z0-9+.-])(?!(?:docker|oci|hf|huggingface|modelscope|file)://)([A-Za-z][A-Za-z0-9+.-]{1,20}://"
+    r"(?:[^\s/@\"'<>\\]{0,300}@)?)([A-Za-z0-9_][\w.-]{0,252})"
 )
-_HARDWARE = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])")
-_MAIL = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}")
-#: Homes of Linux, macOS and Windows, also where the backslashes are doubled.
-_HOME = re.compile(r"((?:/|\\{1,4})(?:home|Users)(?:/|\\{1,4}))([^/\\\s\"':,;)\]}]{1,64})")
-#: A name that an address makes (cloud machines): ip-10-0-0-5.
-_NAME_OF_ADDRESS = re.compile(r"(?<![\w-])ip(?:-\d{1,3}){4}(?![\w-])")
-#: Who logs in to something that has a word already.
-_LOGIN = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,31})@(?=(?:host|address)-\d)")
-#: How ssh names machines, jump hosts and what ~/.ssh/config makes of a name among them.
-_OF_SSH = re.compile(
-    r"connect to host (\S{1,255}) port|resolve hostname ([^\s:]{1,255})|@([^\s:@]{1,255}): Permission denied"
-    r"|key is known for (\S{1,255})|authenticity of host '([^' ]{1,255})|key for (\S{1,255}) has changed"
-    r"|(?:closed|reset) by (?:remote host )?(\S{1,255}) port|onnection to (\S{1,255}) (?:closed|timed out)"
-    r"|through (\S{1,255}) ended before|^(\S{1,255}) lets ssh in",
-    re.MULTILINE,
+#: Names of machines that only a network of its own has.
+_PRIVATE = re.compile(
+    r"(?<![\w.-])(?:[A-Za-z0-9][\w-]{0,62}\.){1,6}(?:lan|corp|intranet|localdomain|home\.arpa)(?![\w.-]*\w)"
+    r"|(?<![\w.-])(?:[A-Za-z0-9][\w-]{0,62}\.){2,8}internal(?![\w.-]*\w)"
 )
-#: Who a machine's own programs run as: everybody has these.
-_NOBODYS = frozenset({"root", "nobody", "ubuntu", "debian", "admin", "user", "vllm", "docker", "you", "me"})
-#: What a secret is called.
-TELLING = re.compile(r"(?i)(?:password|passwd|secret|token(?!iz)|api_?key|credential|_pass$|_key$)")
-#: Shortest name that is looked for by itself: a shorter one is part of too many words.
-_SHORTEST_NAME = 3
+_WORD = re.compile(r"(?:address|user|host|mail|card|id|serial)-\d+(?!\w)")
+#: What only one card or one machine has.
+_UUID = re.compile(
+    r"(?i)(?<![0-9A-Za-z])((?:MIG-)?(?:GPU-)?)([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![0-9a-f])"
+)
+_SERIAL = re.compile(
+    r"(?i)((?<![a-z])(?:serial(?:[ _-]?(?:number|num|no|nr|id))?|board_?serial|S/N)\.?(?:\\{0,4}[\"'])?"
+    r"\s{0,40}[:=#]\s{0,3}"
+    r"(?:\\{0,4}[\"'])?)(?!N/A|none|null|true|false|unknown|not )([A-Z0-9][A-Z0-9._-]{3,39})(?![\w])"
+)
+#: Where a name stands that is too short, or too common a word, to be looked for everywhere.
+_AS_USER = (
+    r"((?:(?:\b|_)(?i:user(?:name)?|login|logname|owner"
+    r"|become_user)\b(?:\\{0,4}[\"'])?[\s:=]{1,4}(?:\\{0,4}[\"'])?"
+    r"|\b[ug]id=\d{1,10}\(|\bfor (?:invalid user |user )?(?=\S{1,32} from)|\bsudo(?:\[\d{1,10}\])?:\s{1,8}))"
+    r"(%s)(?![\w-])|(?<![\w.-])(%s)(?=@)"
+)
+_AS_HOST = (
+    r"((?i:\bhost(?:name)?\b)(?:\\{0,4}[\"'])?[\s:=]{1,4}(?:\\{0,4}[\"'])?"
+    r"|@|://|^\d{9,11}\.\d{1,9} )(%s)(?![\w.-]*\w)"
+)
+#: Short words that are no name wherever they stand.
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        ai am an as at az be by do eu fp fs gb go gi he hf id if ii in io ip is it kb kv lr ls me mb
+        mi ml mm ms my na nm no nr ns of ok on op or os pc pi ps py qk rc rm sd se sh si sm so sp ss
+        st su tb to tp tx rx ui uk up us uv vm vs we xy
+        """,
+    )
+)
 
 
 class Anonymizer:
-    """Replaces what it knows and what looks like it. replaced: how many different ones of each kind."""
+    """Replaces what it knows and what looks like it. replaced: how many different ones of each kind.
+
+    addresses: those that are known to be some, whatever they look like.
+    """
 
     def __init__(
-        self, *, users: Iterable[str] = (), hosts: Iterable[str] = (), secrets: Iterable[str] = ()
+        self,
+        *,
+        users: Iterable[str] = (),
+        hosts: Iterable[str] = (),
+        secrets: Iterable[str] = (),
+        addresses: Iterable[str] = (),
     ) -> None:
-        self._words: dict[str, dict[str, str]] = {"address": {}, "user": {}, "host": {}, "mail": {}}
-        self._secrets = sorted({one for one in secrets if len(one) >= SHORTEST}, key=len, reverse=True)
+        kinds = ("address", "user", "host", "mail", "card", "id", "serial")
+        self._words: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
+        self._secrets = sorted({one for one in secrets if len(one) >= SHORTEST_WORD}, key=len, reverse=True)
+        self._own = frozenset(addresses)
         for user in users:
-            if user not in _NOBODYS:
+            if user and user not in NOBODYS:
                 self._word("user", user)
         for host in hosts:
-            if not _is_everybodys(host):
+            if host and not is_everybodys(host) and not is_address(host):
                 self._word("host", host)
+        # What gets a word later (a machine in an address) has it only where it was met.
+        self._patterns = {kind: _patterns(kind, self._words[kind]) for kind in ("host", "user")}
 
     @property
     def replaced(self) -> Mapping[str, int]:
         """Kind -> number of different things that have a word."""
         return {kind: len(words) for kind, words in self._words.items()}
 
-    def text(self, text: str) -> str:
-        """The text without them."""
+    def host(self, name: str) -> str:
+        """The word of a host, by its name."""
+        return self.text(name) if is_address(name) else self._word("host", name)
+
+    def text(self, text: str, before: str = "") -> str:
+        """The text without them. before: what stood before it where it was taken from."""
         text = mask(text, self._secrets)
-        text = _HOME.sub(self._home, text)
-        text = _MAIL.sub(lambda found: self._word("mail", found.group(0)), text)
-        for kind in ("host", "user"):
-            text = self._named(kind, text)
-        text = _HARDWARE.sub(lambda found: self._word("address", found.group(0).lower()), text)
-        text = _V4.sub(self._address, text)
-        text = _V6.sub(self._address, text)
-        text = _NAME_OF_ADDRESS.sub(lambda found: self._word("host", found.group(0)), text)
+        text = HOME.sub(self._home, text)
+        text = _MAIL.sub(self._mail, text)
+        for kind, patterns in self._patterns.items():
+            for pattern in patterns:
+                text = pattern.sub(partial(self._named, kind), text)
+        text = _URL.sub(self._of_url, text)
+        text = _PRIVATE.sub(lambda found: self._word("host", found.group(0)), text)
+        text = _UUID.sub(self._uuid, text)
+        text = _SERIAL.sub(lambda found: found.group(1) + self._word("serial", found.group(2)), text)
+        text = addresses.replaced(
+            text,
+            lambda one: self._word("address", one),
+            lambda one: self._word("host", one),
+            self._own,
+            before,
+        )
         return _LOGIN.sub(self._login, text)
 
-    def value(self, value: Any) -> Any:
-        """A plain value with each of its texts, and names of fields, replaced."""
-        if isinstance(value, str):
-            return self.text(value)
+    def value(self, value: Any, name: str = "") -> Any:
+        """A plain value with each of its texts, and names of fields, replaced. name: of its field."""
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self.value(one) for key, one in value.items()}
+            secret = str(value.get("name")) if set(value) >= {"name", "value"} else ""
+            return {
+                self.text(str(key)): self.value(one, secret if key == "value" and tells(secret) else str(key))
+                for key, one in value.items()
+            }
         if isinstance(value, (list, tuple)):
-            return [self.value(one) for one in value]
-        return value
+            return self._list(value, name)
+        if isinstance(value, bool) or value is None:
+            return value
+        if tells(name) and str(value).strip():
+            return MASK
+        if "serial" in name.lower() and str(value).isalnum() and len(str(value)) > SHORTEST_NAME:
+            return self._word("serial", str(value))
+        return self.text(value, f"{name}: " if name else "") if isinstance(value, str) else value
+
+    def _list(self, values: Iterable[Any], name: str) -> list[Any]:
+        """Lines of a log may hold a key of several lines, which has to be seen whole."""
+        values = list(values)
+        texts = [one for one in values if isinstance(one, str)]
+        if len(texts) == len(values) and any("PRIVATE KEY" in one for one in texts):
+            values = mask("\n".join(texts)).split("\n")
+        return [self.value(one, name) for one in values]
 
     def _word(self, kind: str, name: str) -> str:
         words = self._words[kind]
@@ -95,100 +155,56 @@ class Anonymizer:
         name = name if kind == "user" else name.lower()
         return words.setdefault(name, f"{kind}-{len(words) + 1}")
 
-    def _named(self, kind: str, text: str) -> str:
-        known = {name: word for name, word in self._words[kind].items() if len(name) >= _SHORTEST_NAME}
-        if not known:
-            return text
-        longest_first = sorted(known, key=len, reverse=True)
-        pattern = re.compile(
-            _BEGIN + "(" + "|".join(map(re.escape, longest_first)) + r")(?![\w-])",
-            re.IGNORECASE if kind == "host" else 0,
+    def _named(self, kind: str, found: re.Match[str]) -> str:
+        """A name alone, or after what tells that it is one."""
+        name = next(part for part in reversed(found.groups()) if part is not None)
+        return found.group(0)[: -len(name)] + self._word(kind, name)
+
+    def _of_url(self, found: re.Match[str]) -> str:
+        name = found.group(2).rstrip(".")
+        keep = _WORD.match(name) or is_address(name) or is_everybodys(name) or is_public(name)
+        # Four numbers are left to who knows addresses from versions; more of a name stands behind it.
+        return (
+            found.group(0)
+            if keep
+            else found.group(1) + self._word("host", name) + found.group(2)[len(name) :]
         )
-        return pattern.sub(lambda found: self._word(kind, found.group(1)), text)
+
+    def _uuid(self, found: re.Match[str]) -> str:
+        if not found.group(2).strip("0-"):
+            return found.group(0)
+        return self._word("card" if found.group(1) else "id", found.group(0))
+
+    def _mail(self, found: re.Match[str]) -> str:
+        return self._word("mail", found.group(0).replace("%40", "@"))
 
     def _login(self, found: re.Match[str]) -> str:
         name = found.group(1)
-        return found.group(0) if name in _NOBODYS else self._word("user", name) + "@"
+        keep = name in NOBODYS or _WORD.fullmatch(name)
+        return found.group(0) if keep else self._word("user", name) + "@"
 
     def _home(self, found: re.Match[str]) -> str:
         name = found.group(2)
-        return found.group(0) if name in _NOBODYS else found.group(1) + self._word("user", name)
-
-    def _address(self, found: re.Match[str]) -> str:
-        text, _, _ = found.group(0).partition("%")
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            return found.group(0)
-        if address.is_loopback or address.is_unspecified:
-            return found.group(0)
-        return self._word("address", str(address))
+        return found.group(0) if name in NOBODYS else found.group(1) + self._word("user", name)
 
 
-def hosts_of_journals(texts: Iterable[str]) -> set[str]:
-    """The names that hosts give themselves: the second word of each line of a journal (`short-unix`)."""
-    line = re.compile(r"^\d{9,11}\.\d+ (\S{1,64}) \S+?(?:\[\d+\])?: ", re.MULTILINE)
-    return {found for text in texts for found in line.findall(text)}
-
-
-def hosts_of_ssh(texts: Iterable[str]) -> set[str]:
-    """The machines that ssh speaks of: they may be none that an inventory names."""
-    found = (name.strip("[]'\".,:") for text in texts for names in _OF_SSH.findall(text) for name in names)
-    return {name for name in found if name and name not in ("UNKNOWN", "{jump}")}
-
-
-def short_names(hosts: Iterable[str]) -> set[str]:
-    """The first part of full names, which a machine calls itself by."""
-    dotted = {host.partition(".")[0] for host in hosts if "." in host and not _is_address(host)}
-    return {name for name in dotted if len(name) >= _SHORTEST_NAME}
-
-
-def users_of_homes(texts: Iterable[str]) -> set[str]:
-    """Whose homes are named anywhere: their names may stand by themselves before."""
-    return {found.group(2) for text in texts for found in _HOME.finditer(text)} - _NOBODYS
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_everybodys(host: str) -> bool:
-    """Whether a host's name is that of any machine itself."""
-    name = host.lower().partition(".")[0]
-    return name == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def texts_of(value: Any) -> Iterable[str]:
-    """Every text in a plain value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from texts_of(one)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from texts_of(one)
-
-
-def secrets_of(variables: Mapping[str, Any]) -> set[str]:
-    """The values of variables whose names say that they are secret, wherever they stand."""
-    found: set[str] = set()
-    for name, value in variables.items():
-        if TELLING.search(str(name)):
-            found |= {text for text in texts_of(value) if text and text != MASK}
-        elif isinstance(value, Mapping):
-            found |= secrets_of(value)
-        elif isinstance(value, (list, tuple)):
-            for one in value:
-                if isinstance(one, Mapping):
-                    found |= secrets_of(one)
-        elif isinstance(value, str):
-            found |= set(re.findall(r"://[^\s/@:]*:([^\s/@]+)@", value))
+def _patterns(kind: str, names: Iterable[str]) -> list[re.Pattern[str]]:
+    """Names that are looked for everywhere, and those that are only where such a name stands."""
+    flags = re.IGNORECASE if kind == "host" else 0
+    longest_first = sorted(names, key=len, reverse=True)
+    rare = [name for name in longest_first if len(name) >= SHORTEST_NAME or _stands_alone(name)]
+    short = "|".join(re.escape(name) for name in longest_first if name not in rare)
+    found = []
+    if rare:
+        found.append(re.compile(_BEGIN + "(" + "|".join(map(re.escape, rare)) + r")(?![\w-])", flags))
+    if short:
+        context = _AS_HOST % short if kind == "host" else _AS_USER % (short, short)
+        found.append(re.compile(context, flags | re.MULTILINE))
     return found
+
+
+def _stands_alone(name: str) -> bool:
+    return len(name) == SHORTEST_NAME - 1 and name.lower() not in _COMMON and not name.isdigit()
 
 
 def size_of(value: Any) -> int:

@@ -88,6 +88,14 @@ class Inventory:
             raise SpecErrors([self.problem(host, name, "", message) for name, message in failed.items()])
         return values
 
+    def everything(self, host: str) -> dict[str, object]:
+        """All variables of a host, also Ansible's and other people's, passwords among them.
+
+        For who has to keep them out of what is sent on. What cannot be filled in or opened is left out: then
+        it is known to nobody here.
+        """
+        return dict(self._merger.resolve(host, list(self.raw(host)))[0])
+
     def locked(self) -> str | None:
         """Why encrypted values cannot be opened, None when there is a password for them."""
         return self._merger.locked()

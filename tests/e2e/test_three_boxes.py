@@ -117,7 +117,12 @@ def test_report(boxes, tmp_path):
     assert ran.status == 1, ran.output
     found = json.loads(path.read_text())["boxes"]
     assert len(found) == 3
-    assert sorted(one["unreachable"] is None for one in found.values()) == [False, True, True]
+    assert sorted(one["failure"] is None for one in found.values()) == [False, True, True]
+    [serves] = [one for one in found.values() if one.get("release", {}).get("smollm2")]
+    assert serves["release"]["smollm2"][0]["link"] == "current"
+    assert "journal of smollm2" in serves["logs"]
+    assert serves["facts"]
+    assert "bench" in serves
 
 
 def test_page(told, tmp_path):

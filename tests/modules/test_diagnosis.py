@@ -75,6 +75,16 @@ def test_recorded_deployments_are_read_beside_declared_ones(programs, raw, tmp_p
     assert [one["name"] for one in raw("chat")["deployments"]] == ["chat", "qwen"]
 
 
+def test_records_of_releases_come_where_they_are_asked_for(programs, raw, tmp_path):
+    release(tmp_path)
+    Store(str(tmp_path / "root"), "qwen").promote("r1")
+    assert "releases" not in raw("qwen")["deployments"][0]
+    [kept] = raw("qwen", releases=True)["deployments"][0]["releases"]
+    assert (kept["id"], kept["link"], kept["unit"]) == ("r1", "current", "unit\n")
+    assert (kept["state"]["port"], kept["plan"]) == (9, {"name": "qwen"})
+    assert raw("chat", releases=True)["deployments"][0]["releases"] == []
+
+
 def test_no_secret_leaves_the_host(programs, raw, tmp_path):
     place = tmp_path / "etc" / "engines" / "qwen"
     place.mkdir(parents=True)

@@ -15,7 +15,7 @@ from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_container import container_name
 from ansible.module_utils.engine_probe import Endpoint, ProbeError, endpoint_of
-from ansible.module_utils.engine_store import FAILURE_FILE, Store
+from ansible.module_utils.engine_store import FAILURE_FILE, LINKS, Store
 from ansible.module_utils.engine_store import deployments as recorded
 from ansible.module_utils.engine_unit import unit_name
 from ansible.module_utils.masking import mask
@@ -44,7 +44,9 @@ def read(params: Dict[str, Any]) -> Dict[str, Any]:
         previous = pool.submit(said, [*JOURNAL, "--boot=-1", "--lines=40"])
         smi = pool.submit(said, ["nvidia-smi"])
         throttled = pool.submit(throttle)
-        found = [pool.submit(deployment, params["root_dir"], name, lines) for name in names]
+        found = [
+            pool.submit(deployment, params["root_dir"], name, lines, params["releases"]) for name in names
+        ]
         raw = {
             "format": FORMAT,
             "kernel": kernel.result(),
@@ -106,8 +108,11 @@ def throttle() -> Dict[str, Any]:
     return found
 
 
-def deployment(root_dir: str, name: str, lines: str) -> Dict[str, Any]:
-    """One deployment: unit, journal, container, health and counters, and its last failure."""
+def deployment(root_dir: str, name: str, lines: str, records: bool = False) -> Dict[str, Any]:
+    """One deployment: unit, journal, container, health and counters, and its last failure.
+
+    records: what is kept of its releases, too.
+    """
     store = Store(root_dir, name)
     release = store.read(store.link("current"))
     found: Dict[str, Any] = {
@@ -124,7 +129,23 @@ def deployment(root_dir: str, name: str, lines: str) -> Dict[str, Any]:
         endpoint = endpoint_of(release.state)
         found["health"] = health(endpoint)
         found["metrics"] = counters(endpoint)
+    if records:
+        found["releases"] = [one for one in (record(store, link) for link in LINKS) if one]
     return found
+
+
+def record(store: Store, link: str) -> Optional[Dict[str, Any]]:
+    """What is kept of the release that `current` or `previous` points to; None where there is none."""
+    release = store.read(store.link(link))
+    if release is None:
+        return None
+    return {
+        "id": release.id,
+        "link": link,
+        "state": release.state,
+        "plan": release.plan,
+        "unit": release.unit,
+    }
 
 
 def unit(name: str) -> Dict[str, Any]:

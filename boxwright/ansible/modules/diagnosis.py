@@ -22,6 +22,7 @@ options:
     default: []
     description: "Names of declared deployments; those that are recorded on the host are read as well."
   lines: {type: int, default: 6000, description: "Most lines of one journal."}
+  releases: {type: bool, default: false, description: "Read the records of each deployment's releases too."}
 author: [Boxwright maintainers]
 """
 EXAMPLES = r"""
@@ -43,6 +44,7 @@ def main() -> None:
             "config_dir": {"type": "path", "default": "/etc/boxwright"},
             "deployments": {"type": "list", "elements": "str", "default": []},
             "lines": {"type": "int", "default": 6000},
+            "releases": {"type": "bool", "default": False},
         },
     )
     module.exit_json(changed=False, raw=diagnosis_reading.read(module.params))

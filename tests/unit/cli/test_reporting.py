@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ all:
 JOURNAL = (
     "1764400000.1 secret-rig docker[9]: key planted-api-key-1 at 192.0.2.17, 2001:db8::5, /home/alice/x\n"
     "1764400000.2 secret-rig docker[9]: via proxy.alice.example with hf_plantedtoken12345 planted-proxy-pw\n"
+    "1764400000.2 secret-rig docker[9]: sudo tried planted-become-pw\n"
     "1764400000.2 secret-rig docker[9]: SECRET-RIG asked erin through bastion.planted.example\n"
     "1764400000.2 secret-rig docker[9]: ssh: connect to host planted-alias port 22: timed out\n"
     "1764400000.3 secret-rig docker[9]: ValueError: No available memory for the cache blocks.\n"
@@ -37,7 +39,23 @@ JOURNAL = (
 RAW = {
     "format": 1,
     "kernel": {"rc": 0, "text": JOURNAL},
-    "deployments": [{"name": "qwen", "journal": {"rc": 0, "text": JOURNAL}, "unit": {}, "container": None}],
+    "deployments": [
+        {
+            "name": "qwen",
+            "journal": {"rc": 0, "text": JOURNAL},
+            "unit": {},
+            "container": None,
+            "releases": [
+                {
+                    "id": "0123456789ab",
+                    "link": "current",
+                    "state": {},
+                    "plan": {},
+                    "unit": "[Service]\nUser=alice\n",
+                }
+            ],
+        }
+    ],
     "filesystems": [],
 }
 PLAN = {
@@ -48,13 +66,24 @@ PLAN = {
 }
 
 
+BENCH = {
+    "deployment": "qwen",
+    "runs": [{"id": "20261130T100000Z-0123456789ab", "release": "0123456789ab"}],
+    "found": {"last": [{"id": "20261130T100000Z-0123456789ab", "host": "secret-rig", "points": []}]},
+}
+
+
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
     (tmp_path / "hosts.yml").write_text(INVENTORY)
     monkeypatch.chdir(tmp_path)
 
     def call(*, seen=True, **options):
-        results = {"diagnosis": [{"raw": RAW}], "plan": [{"ansible_facts": {"box_plan": PLAN}}]}
+        results = {
+            "diagnosis": [{"raw": RAW}],
+            "plan": [{"ansible_facts": {"box_plan": PLAN}}],
+            "bench_runs": [{"results": [BENCH, {"failed": True, "msg": "no release of a deployment"}]}],
+        }
         off = {
             "kind": "unreachable",
             "message": "ssh: connect to host 192.0.2.17: timed out",
@@ -88,16 +117,70 @@ def test_it_is_shown_before_it_is_written(run):
     status, said = run(output="r.json", show=True)
     assert status == 0
     assert "No available memory" in said.out
+    assert "1764400000.1" in said.out
     assert "replaced by words:" in said.out
     assert "--yes writes it" in said.out
     assert not Path("r.json").exists()
+
+
+def test_plan_release_logs_facts_and_bench_are_in_it(run):
+    run(output="r.json", yes=True)
+    [box] = json.loads(Path("r.json").read_text())["boxes"].values()
+    assert box["plan"]["gates"] == []
+    assert [one["id"] for one in box["release"]["qwen"]] == ["0123456789ab"]
+    assert "User=user-" in box["release"]["qwen"][0]["unit"]
+    assert "No available memory" in box["logs"]["kernel"]["text"]
+    assert "No available memory" in box["logs"]["journal of qwen"]["text"]
+    assert box["facts"]["addresses"] == ["address-1"]
+    assert box["bench"]["qwen"]["last"]["host"].startswith("host-")
+    assert [one["release"] for one in box["bench"]["qwen"]["kept"]] == ["0123456789ab"]
+    assert "journal" not in box["readings"]["deployments"][0]
+
+
+def test_what_is_in_it_is_shown_part_by_part_and_nothing_is_written_unasked(run):
+    status, said = run(output="r.json")
+    assert (status, Path("r.json").exists()) == (0, False)
+    text = " ".join(said.out.split())
+    for told in (
+        "logs kernel 6 lines; journal of qwen 6 lines",
+        "release qwen: 0123456789ab",
+        "bench qwen: 1 run, the last whole",
+        "diagnosis 1 cause; qwen",
+        "plan 0 changes, 0 gates, 0 advice",
+    ):
+        assert told in text, said.out
+    assert "address, " in text
+    assert "secrets by *** in" in text
+    assert "No available memory" not in said.out
+    assert max(map(len, said.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("answers", "written", "shown"),
+    [(["y"], True, 0), (["s", "y"], True, 1), (["s", "s", ""], False, 2), (["n"], False, 0), ([], False, 0)],
+)
+def test_on_a_terminal_it_is_asked_for_and_can_be_read_whole_first(run, monkeypatch, answers, written, shown):
+    def answer(question):
+        assert "r.json" in question
+        if not answers:
+            raise EOFError
+        return answers.pop(0)
+
+    monkeypatch.setattr("builtins.input", answer)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    _, said = run(output="r.json")
+    assert Path("r.json").exists() is written
+    assert said.out.count('"controller"') == shown
+    assert ("No available memory" in said.out) is bool(shown)
 
 
 def test_json_for_programs(run):
     _, said = run(output="r.json", as_json=True)
     found = json.loads(said.out)
     assert found["file"] is None
-    assert found["replaced"]["address"] == 1
+    assert found["replaced"]["address"] == 2
     assert not any(secret in said.out for secret in PLANTED)
 
 

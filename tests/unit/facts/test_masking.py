@@ -34,7 +34,11 @@ def test_it_is_gone(text):
 
 def test_what_is_known_to_be_secret_goes_wherever_it_stands():
     assert mask("xx" + SECRET + "yy", [SECRET]) == "xx***yy"
-    assert mask("a short one stays: abc", ["abc"]) == "a short one stays: abc"
+    assert mask("short: abc, abcd 1.abc xabc", ["abc"]) == "short: ***, abcd 1.abc xabc"
+    assert (
+        mask("as short as ab stays where it is no value", ["ab"])
+        == "as short as ab stays where it is no value"
+    )
 
 
 @pytest.mark.parametrize("secret", ['with"quote\\and/slash', "pässwörd-1", "a b&c=d?e#f"])
