@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from boxwright.facts.parsers.masking import MASK, tells
+from boxwright.facts.parsers.masking import is_plain, tells
 
 #: Hosts of addresses that everybody knows, with all below them: they tell nothing about anybody.
 PUBLIC = (
@@ -127,7 +127,7 @@ def secrets_of(variables: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
     for name, value in variables.items():
         if tells(str(name)):
-            found |= {text for text in texts_of(value) if text and text != MASK}
+            found |= {text for text in texts_of(value) if not is_plain(text)}
         else:
             found |= _secrets_within(value)
     return found

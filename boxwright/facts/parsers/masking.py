@@ -161,6 +161,11 @@ def tells(name: str) -> bool:
     return bool(_TELLING.search(name)) and not _INNOCENT.search(name)
 
 
+def is_plain(value: str) -> bool:
+    """Whether a value is a word that stands for none: nothing, `none`, what is masked, a template."""
+    return bool(_PLAIN.match(value.strip()))
+
+
 def _spellings(secret: str) -> Set[str]:
     """A secret as it is, and as it stands within a JSON text, one within another, and an address."""
     inner = json.dumps(secret)[1:-1]
