@@ -24,6 +24,8 @@ from boxwright.spec.inventory import Inventory
 
 #: Advice that speaks of what a role of the same run mends: the role.
 MENDED_BY = {"reboot-is-due": "nvidia_driver", "card-does-not-answer": "nvidia_driver"}
+#: Its changes follow from other boxes too, of which a box's own plan knows nothing.
+BEYOND_A_PLAN = {"gateway"}
 #: What the line to try has ranked.
 DOCUMENTS = ("Giant pandas eat bamboo.", "The capital of France is Paris.")
 
@@ -92,7 +94,7 @@ def summary(
     changed = {str(task["role"]) for task in host.changed_tasks}
     return {
         "changed": host.changed,
-        "unplanned": [] if planned is None else sorted(changed - planned),
+        "unplanned": [] if planned is None else sorted(changed - planned - BEYOND_A_PLAN),
         "changes": [f"{task['role']}: {task['task']}" for task in host.changed_tasks],
         "advice": [
             advice["message"] for advice in plan.get("advice", []) if check or not _mended(advice, host)

@@ -10,8 +10,9 @@ from types import MappingProxyType
 
 from boxwright.catalog import Catalog
 from boxwright.facts.model import HostFacts
-from boxwright.planner import case, rules
+from boxwright.planner import case, fleet, rules
 from boxwright.planner.changes import changes
+from boxwright.planner.changes.drift import ROLES
 from boxwright.planner.finding import Finding
 from boxwright.planner.offline import offline_facts
 from boxwright.planner.result import HostPlan
@@ -35,7 +36,10 @@ def plan(
     host = case.host_of(box, facts, catalog, revisions, drafter_revisions)
     cases = case.cases(host)
     gates, advice = rules.findings(host, cases)
-    return HostPlan(box.host, facts, cases, tuple(gates), tuple(advice), changes(host, cases))
+    serves, found = fleet.serves(box, facts), changes(host, cases)
+    if not serves and found is not None:
+        found = tuple(change for change in found if change.role not in ROLES)
+    return HostPlan(box.host, facts, cases, tuple(gates), tuple(advice), found, serves=serves)
 
 
 __all__ = ["Finding", "HostPlan", "offline_facts", "plan"]

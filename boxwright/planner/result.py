@@ -28,7 +28,8 @@ PROMPTS = {EMBEDDINGS: "The cat sleeps on the sofa.", RERANKING: "What is the ca
 class HostPlan:
     """A box's plan. It will work when there are no gates. changes: None where the host was not asked.
 
-    full: whether every role is to be visited, whatever its receipt says.
+    full: whether every role is to be visited, whatever its receipt says. serves: whether it is a box of
+    models at all; one that is a gateway alone needs neither a driver nor what follows it.
     """
 
     host: str
@@ -38,6 +39,7 @@ class HostPlan:
     advice: tuple[Finding, ...]
     changes: tuple[Change, ...] | None
     full: bool = False
+    serves: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -48,7 +50,9 @@ class HostPlan:
             "gates": [_finding(found) for found in self.gates],
             "advice": [_finding(found) for found in self.advice],
             "changes": None if self.changes is None else [change.to_json() for change in self.changes],
-            "visits": visits.visits(self.facts, self.changes, full=self.full),
+            "visits": visits.visits(self.facts, self.changes, full=self.full)
+            if self.serves or self.changes is None
+            else {},
         }
 
 

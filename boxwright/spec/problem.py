@@ -10,7 +10,7 @@ from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.texts import printable
 
 MASK = "********"
-_SECRET_NAME = re.compile(r"(^|[._\-])(api_?key|token|secrets?|password|passwd|credentials?)$", re.I)
+_SECRET_NAME = re.compile(r"(^|[._\-])((?:api_?)?key|token|secrets?|password|passwd|credentials?)$", re.I)
 _SECRET_ENV = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
 #: A name and a password before a host, with or without a scheme; `name:tag@sha256:…` is an image.
 _URL_PASSWORD = re.compile(r"(?P<head>(?<!\w)\w+://[^/\s:@]*|(?<![^\s\"])[^/\s:@\"]*):[^/\s@\"]+@(?!sha\d+:)")
