@@ -2,9 +2,14 @@
 
 import os
 import stat
+from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.apt_status import Step, parse, watched
+from ansible.module_utils import apt_manager
+from ansible.module_utils.apt_manager import AptManager
+from ansible.module_utils.apt_status import Share, parse, watched
+from ansible.module_utils.command import Result
+from ansible.module_utils.packages import Plan
 
 
 @pytest.mark.parametrize(
@@ -12,11 +17,11 @@ from ansible.module_utils.apt_status import Step, parse, watched
     [
         (
             "dlstatus:1:3.4083:Retrieving file 1 of 12 (1min remaining)",
-            Step("downloading packages", 3.4083),
+            Share("dlstatus", 3.4083),
         ),
-        ("pmstatus:libcuda1:42.1053:Unpacking libcuda1 (amd64)", Step("installing packages", 42.1053)),
-        ("pmstatus:libc6:i386:50.0000:Configuring libc6:i386", Step("installing packages", 50.0)),
-        ("pmstatus:dpkg-exec:20:Running dpkg", Step("installing packages", 20.0)),
+        ("pmstatus:libcuda1:42.1053:Unpacking libcuda1 (amd64)", Share("pmstatus", 42.1053)),
+        ("pmstatus:libc6:i386:50.0000:Configuring libc6:i386", Share("pmstatus", 50.0)),
+        ("pmstatus:dpkg-exec:20:Running dpkg", Share("pmstatus", 20.0)),
         ("pmerror:/var/cache/x.deb:80.0:trying to overwrite", None),
         ("pmconffile:/etc/x:50.0:'/etc/x' '/etc/x.dpkg-new' 1 1", None),
         ("dlstatus:1:nan:what", None),
@@ -50,7 +55,7 @@ def test_what_it_says_is_told_in_order(apt_get):
     )
     steps = []
     done = watched(apt_get(body), steps.append, 60, dict(os.environ))
-    assert steps == [Step("downloading packages", 10.0), Step("installing packages", 99.5)]
+    assert steps == [Share("dlstatus", 10.0), Share("pmstatus", 99.5)]
     assert (done.rc, done.stdout) == (3, "out\n")
 
 
@@ -66,3 +71,30 @@ def test_a_step_that_cannot_be_told_holds_up_nothing(apt_get):
 
 def test_a_program_that_is_not_there(tmp_path):
     assert watched([str(tmp_path / "none")], print, 60, {}).rc == 127
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda manager: manager.refresh(), ["reading the package lists anew"]),
+        (lambda manager: manager.download(Plan([], ["install", "x"])), ["downloading packages"]),
+        (lambda manager: manager.carry_out(Plan([], ["install", "x"])), ["installing packages"]),
+        (lambda manager: manager.repair([]), []),
+    ],
+)
+def test_each_call_tells_of_its_own_part_alone(call, told, monkeypatch):
+    """What apt says of fetching while it installs is of files that are here; of a simulation nothing is."""
+
+    def watched(argv, tell, timeout, env):
+        tell(Share("dlstatus", 96.0))
+        tell(Share("pmstatus", 50.0))
+        return Result(0, "", "")
+
+    monkeypatch.setattr(apt_manager, "watched", watched)
+    monkeypatch.setattr(apt_manager, "run", lambda *words, **more: Result(0, "", ""))
+    monkeypatch.setattr(AptManager, "installed", lambda self: {})
+    manager, stages = AptManager("", 60, 60, None, recommends=False), []
+    manager.progress = SimpleNamespace(update=lambda stage, *amount: stages.append((stage, amount)))
+    call(manager)
+    assert [stage for stage, _ in stages] == told
+    assert all(amount in ((96.0, 100, "%"), (50.0, 100, "%")) for _, amount in stages)

@@ -9,8 +9,9 @@ import shutil
 import tempfile
 from typing import Dict, Iterable, Iterator, List, Optional
 
-from ansible.module_utils import apt, apt_status
+from ansible.module_utils import apt
 from ansible.module_utils.apt_command import command, resolve
+from ansible.module_utils.apt_status import CHANGING, FETCHING, Share, watched
 from ansible.module_utils.apt_texts import blacklist_text, pins_text
 from ansible.module_utils.command import Result, read, run, write
 from ansible.module_utils.package_locks import wait_for_locks
@@ -183,7 +184,7 @@ class AptManager:
 
     def refresh(self) -> None:
         """Read the package lists anew."""
-        self._get(["update"])
+        self._get(["update"], {FETCHING: "reading the package lists anew"})
 
     def plan(self, due: List[Wanted], leaving: List[str], purge: bool, rules: Rules) -> Plan:
         """What apt would do, allowed by the rules. Raises PackagesError; nothing is changed."""
@@ -207,13 +208,14 @@ class AptManager:
 
     def download(self, plan: Plan) -> None:
         """Fetch the packages of a plan. Raises StaleError."""
-        done = self._get(["--download-only", *plan.command])
+        done = self._get(["--download-only", *plan.command], {FETCHING: "downloading packages"})
         if done.rc != 0:
             raise StaleError("the packages cannot be downloaded, nothing was changed:\n" + apt.reasons(done))
 
     def carry_out(self, plan: Plan) -> Result:
         """Change everything at once."""
-        return self._get(plan.command)
+        # What it says of fetching is of files that are here already.
+        return self._get(plan.command, {CHANGING: "installing packages"})
 
     def hold(self, names: List[str], packages: Dict[str, Package]) -> None:
         """Put packages on hold. Raises PackagesError."""
@@ -234,7 +236,8 @@ class AptManager:
         if done.rc != 0:
             raise PackagesError("apt-mark %s failed: %s" % (verb, apt.reasons(done)))
 
-    def _get(self, words: List[str]) -> Result:
+    def _get(self, words: List[str], stages: Optional[Dict[str, str]] = None) -> Result:
+        """stages: what is told while it fetches, or changes; left out, nothing is."""
         argv = [
             "apt-get",
             "-q",
@@ -249,11 +252,14 @@ class AptManager:
         argv += ["-o", "DPkg::Lock::Timeout=%d" % self.lock_timeout]
         if self.preferences:
             argv += ["-o", "Dir::Etc::PreferencesParts=" + self.preferences]
-        done: Result = apt_status.watched(argv + words, self._told, self.timeout, apt.environment(self.proxy))
-        return done
 
-    def _told(self, step: apt_status.Step) -> None:
-        self.progress.update(step.stage, step.percent, 100, "%")
+        def told(step: Share) -> None:
+            stage = (stages or {}).get(step.kind)
+            if stage:
+                self.progress.update(stage, step.percent, 100, "%")
+
+        done: Result = watched(argv + words, told, self.timeout, apt.environment(self.proxy))
+        return done
 
     def _orphans(self, arguments: List[str], leaving: List[str], rules: Rules) -> List[str]:
         """Packages of ours that nothing needs any more once `leaving` are gone."""
