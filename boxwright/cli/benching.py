@@ -17,7 +17,7 @@ from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_with, writing
 from boxwright.cli.paths import named, output_file
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import answers, in_one_line
+from boxwright.cli.ssh_trouble import answers, by_host, in_one_line
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.words import whole
@@ -101,15 +101,13 @@ def bench(
             variables=variables | recorded("bench", paths),
         )
     runs, missed = answers(played.hosts, names, "engine_bench", inventory)
-    failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
     found = {name: (read(one["run"]), str(one["path"])) for name, one in runs.items()}
     if drawing:
         for run, _ in found.values():
             write_picture(drawing, svg(run))
     if as_json:
         show_json(
-            {name: {**measured(run), "kept": path, "failure": None} for name, (run, path) in found.items()}
-            | failures
+            by_host({name: {**measured(run), "kept": path} for name, (run, path) in found.items()}, missed)
         )
     else:
         for name, (run, path) in found.items():
@@ -120,7 +118,7 @@ def bench(
             # The run said what was wrong where it happened.
             if error.ways_out:
                 say(str(UserError(error.what, where=name, ways_out=error.ways_out)))
-    _end(failures)
+    _end(missed)
 
 
 def measured(run: Run) -> dict[str, Any]:
@@ -143,26 +141,24 @@ def runs(
     names = hosts_with(inventory, names, deployment, every=every)
     drawing = picture_path(picture, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found, failures = _kept(inventory, names, paths, deployment, [show] if show else [])
+    found, missed = _kept(inventory, names, paths, deployment, [show] if show else [])
     if not show:
         if as_json:
-            show_json(
-                {name: {"runs": one["runs"], "failure": None} for name, one in found.items()} | failures
-            )
+            show_json(by_host({name: {"runs": one["runs"]} for name, one in found.items()}, missed))
         else:
             report.listing({name: one["runs"] for name, one in found.items()})
-        _end(failures)
+        _end(missed)
         return
     picked = {name: _meant(name, one, show)[0] for name, one in found.items()}
     if drawing:
         for run in picked.values():
             write_picture(drawing, svg(run))
     if as_json:
-        show_json({name: {**measured(run), "failure": None} for name, run in picked.items()} | failures)
+        show_json(by_host({name: measured(run) for name, run in picked.items()}, missed))
     else:
         for name, run in picked.items():
             report.run(name, run, None)
-    _end(failures)
+    _end(missed)
 
 
 def comparing(
@@ -179,7 +175,7 @@ def comparing(
     inventory, names, paths = targets(hosts, inventories, every=every)
     names = hosts_with(inventory, names, deployment, every=every)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    found, failures = _kept(inventory, names, paths, deployment, list(dict.fromkeys((first, second))))
+    found, missed = _kept(inventory, names, paths, deployment, list(dict.fromkeys((first, second))))
     told: dict[str, tuple[list[Run], list[Run], list[Difference]]] = {}
     for name, one in found.items():
         sides = _meant(name, one, first), _meant(name, one, second)
@@ -193,22 +189,23 @@ def comparing(
         told[name] = (*sides, compare(*sides))
     if as_json:
         show_json(
-            {
-                name: {
-                    "first": [run.id for run in ours],
-                    "second": [run.id for run in theirs],
-                    "statistic": report.STATISTIC,
-                    "differences": [one.to_json() for one in differences],
-                    "failure": None,
-                }
-                for name, (ours, theirs, differences) in told.items()
-            }
-            | failures
+            by_host(
+                {
+                    name: {
+                        "first": [run.id for run in ours],
+                        "second": [run.id for run in theirs],
+                        "statistic": report.STATISTIC,
+                        "differences": [one.to_json() for one in differences],
+                    }
+                    for name, (ours, theirs, differences) in told.items()
+                },
+                missed,
+            )
         )
     else:
         for name, (ours, theirs, differences) in told.items():
             report.comparison(name, ours, theirs, differences)
-    _end(failures)
+    _end(missed)
 
 
 def numbers(option: str, words: str, most: int) -> list[int]:
@@ -224,14 +221,13 @@ def _kept(
     paths: Sequence[Path],
     deployment: str | None,
     wanted: Sequence[str],
-) -> tuple[dict[str, Mapping[str, Any]], dict[str, Any]]:
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, UserError]]:
     variables = {"bench_wanted": list(wanted), **({"bench_deployment": deployment} if deployment else {})}
     played = play("bench_runs.yml", names, paths, quiet=True, variables=variables)
     found, missed = answers(played.hosts, names, "bench_runs", inventory)
-    failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
-    for name, one in failures.items():
-        say_aside(f"{name}: {one['failure']}")
-    return found, failures
+    for name, error in missed.items():
+        say_aside(f"{name}: {in_one_line(error)}")
+    return found, missed
 
 
 def _meant(name: str, one: Mapping[str, Any], word: str) -> list[Run]:
@@ -273,6 +269,6 @@ def write_picture(path: Path, text: str) -> None:
         ) from error
 
 
-def _end(failures: Mapping[str, Any]) -> None:
-    if failures:
+def _end(missed: Mapping[str, UserError]) -> None:
+    if missed:
         raise SystemExit(EXIT_FAILED)

@@ -13,7 +13,7 @@ from boxwright.cli.console import say, show_json, table
 from boxwright.cli.drawing import draw_finding
 from boxwright.cli.paths import named
 from boxwright.cli.planning import locate
-from boxwright.cli.ssh_trouble import trouble
+from boxwright.cli.ssh_trouble import told_of, trouble
 from boxwright.cli.targets import targets
 from boxwright.doctor import Log, Report, diagnose
 from boxwright.doctor.host import Deployment, examine
@@ -124,12 +124,12 @@ def _unseen(host: HostReport | None, inventory: Inventory) -> str:
 def _json(
     problem: str | None, deployments: Sequence[Deployment], report: Report, plan: Mapping[str, Any]
 ) -> dict[str, Any]:
-    return {
-        "unreachable": problem,
+    value = {
         "deployments": [one.to_json() for one in deployments],
         **(report.to_json() if problem is None else {"verdict": None}),
         "plan": {"gates": plan.get("gates", []), "advice": plan.get("advice", [])} if plan else None,
     }
+    return told_of(value, problem)
 
 
 def _draw_host(

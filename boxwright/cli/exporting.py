@@ -14,7 +14,7 @@ from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.deployments import hosts_with
 from boxwright.cli.paths import named, output_directory
-from boxwright.cli.ssh_trouble import in_one_line, tell_missed, trouble
+from boxwright.cli.ssh_trouble import in_one_line, tell_missed, told_of, trouble
 from boxwright.cli.targets import some, targets
 from boxwright.cli.validating import refuse_problems, refuse_value
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -92,14 +92,9 @@ def export(
                 written = save(named(output) if alone else named(output) / name, texts)
         except UserError as error:
             missed[name] = error
-            told[name] = {"format": format_, "files": None, "written": [], "failure": in_one_line(error)}
+            told[name] = told_of({"format": format_, "files": None, "written": []}, in_one_line(error))
             continue
-        told[name] = {
-            "format": format_,
-            "files": texts,
-            "written": [str(one) for one in written],
-            "failure": None,
-        }
+        told[name] = told_of({"format": format_, "files": texts, "written": [str(one) for one in written]})
         if output and not as_json:
             for path in written:
                 say(f"written: {shown_path(path)}")

@@ -12,7 +12,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.recording import alive
-from boxwright.cli.ssh_trouble import reason
+from boxwright.cli.ssh_trouble import reason, told_of
 from boxwright.cli.status_tables import NOTHING, duration
 from boxwright.cli.targets import targets
 from boxwright.cli.words import whole
@@ -45,7 +45,7 @@ def history(
     if as_json:
         show_json(
             {
-                name: {"unreachable": problem, "runs": [one.to_json() for one in runs[:most]]}
+                name: told_of({"runs": [one.to_json() for one in runs[:most]]}, problem)
                 for name, (problem, runs) in found.items()
             }
         )

@@ -11,7 +11,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.deployments import hosts_with
-from boxwright.cli.ssh_trouble import reason
+from boxwright.cli.ssh_trouble import reason, told_of
 from boxwright.cli.targets import targets
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 
@@ -64,7 +64,7 @@ def logs(
             name: {**before.get(name, {}), **cursors(one)} for name, one in found.items()
         }
         time.sleep(FOLLOW_S)
-    if any(one["unreachable"] or any(j["problem"] for j in one["journals"]) for one in found.values()):
+    if any(one["failure"] or any(j["problem"] for j in one["journals"]) for one in found.values()):
         raise SystemExit(EXIT_FAILED)
 
 
@@ -92,11 +92,11 @@ def moment(text: str) -> str:
 
 
 def read(host: HostReport) -> dict[str, Any]:
-    """A box's journals by stable keys; unreachable: why it has none."""
+    """A box's journals by stable keys; failure: why it has none."""
     results = host.results.get("engine_journal")
     if not results:
-        return {"unreachable": reason(host.name, host.failure), "journals": []}
-    return {"unreachable": None, "journals": results[0]["journals"]}
+        return told_of({"journals": []}, reason(host.name, host.failure))
+    return told_of({"journals": results[0]["journals"]})
 
 
 def cursors(one: Mapping[str, Any]) -> dict[str, str]:
@@ -106,8 +106,8 @@ def cursors(one: Mapping[str, Any]) -> dict[str, str]:
 
 def draw(name: str, one: Mapping[str, Any], *, labelled: bool) -> None:
     """Print the lines as they are; of several journals each with whose it is."""
-    if one["unreachable"]:
-        say_aside(wrapped(f"{name}: could not be read: {one['unreachable']}", hang=2))
+    if one["failure"]:
+        say_aside(wrapped(f"{name}: could not be read: {one['failure']}", hang=2))
     for journal in one["journals"]:
         label = f"{name} {journal['name']}: " if labelled or len(one["journals"]) > 1 else ""
         if journal["problem"]:

@@ -11,7 +11,7 @@ from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_that_deploy
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed, trouble
+from boxwright.cli.ssh_trouble import answers, by_host, tell_missed, trouble
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
@@ -130,8 +130,7 @@ def show(
     boxes = {name: judged_box(name, inventory.variables(name)) for name in names}
     keys, missed = _read(inventory, {name: key_path(box, deployment) for name, box in boxes.items()}, paths)
     if as_json:
-        failures = {name: {"key": None, "failure": in_one_line(error)} for name, error in missed.items()}
-        show_json({name: {"key": key, "failure": None} for name, key in keys.items()} | failures)
+        show_json(by_host({name: {"key": key} for name, key in keys.items()}, missed, empty={"key": None}))
     else:
         for name, key in keys.items():
             line = f"Authorization: Bearer {key}" if header else key

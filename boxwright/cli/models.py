@@ -11,7 +11,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
+from boxwright.cli.ssh_trouble import answers, by_host, tell_missed
 from boxwright.cli.targets import targets
 from boxwright.cli.turns import addresses, turn
 from boxwright.cli.validating import refuse_problems
@@ -55,8 +55,7 @@ def show(
                 freed, lost = _read(inventory, list(given), paths, prune=given)
             found, missed = {**found, **freed}, {**missed, **lost}
     if as_json:
-        failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
-        show_json({name: {**_plain(one), "failure": None} for name, one in found.items()} | failures)
+        show_json(by_host({name: _plain(one) for name, one in found.items()}, missed))
     else:
         for name, one in found.items():
             draw(name, one, deep=deep, alone=len(names) == 1)

@@ -16,7 +16,7 @@ from boxwright.cli.console import say, show_json
 from boxwright.cli.paths import named, output_directory, output_file
 from boxwright.cli.privacy import anonymizer_for
 from boxwright.cli.recording import alive
-from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
+from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed, told_of
 from boxwright.cli.targets import targets
 from boxwright.doctor.anonymous import Anonymizer
 from boxwright.doctor.glance import glance
@@ -59,11 +59,11 @@ def page(
     told: dict[str, dict[str, Any]] = {}
     for name in names:
         if name in missed:
-            told[name] = {"file": None, "verdict": None, "failure": in_one_line(missed[name])}
+            told[name] = told_of({"file": None, "verdict": None}, in_one_line(missed[name]))
             continue
         seen = seen_of(name, played.hosts[name], inventory)
         write(files[name], pages.page(seen))
-        told[name] = {"file": str(files[name]), "verdict": seen.report.verdict, "failure": None}
+        told[name] = told_of({"file": str(files[name]), "verdict": seen.report.verdict})
         if not as_json:
             say(f"written: {shown_path(files[name])}")
     if as_json:

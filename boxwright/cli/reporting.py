@@ -18,7 +18,7 @@ from boxwright.cli.console import say, say_aside, show_json, table, wrapped
 from boxwright.cli.paths import named, output_file
 from boxwright.cli.privacy import anonymizer_for
 from boxwright.cli.report_parts import PARTS, outline, parts
-from boxwright.cli.ssh_trouble import reason
+from boxwright.cli.ssh_trouble import reason, told_of
 from boxwright.cli.targets import targets
 from boxwright.doctor.anonymous import Anonymizer, size_of
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -79,10 +79,10 @@ def box(host: HostReport) -> dict[str, Any]:
     """What was seen of a box, by part; failure: why nothing was."""
     raw = next(iter(host.results.get("diagnosis", ())), {}).get("raw")
     if raw is None:
-        return {"failure": reason(host.name, host.failure)}
+        return told_of({}, reason(host.name, host.failure))
     plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan", {})
     benches = [one for task in host.results.get("bench_runs", ()) for one in task.get("results") or [task]]
-    return {"failure": None, **parts(raw, plan, benches)}
+    return told_of(parts(raw, plan, benches))
 
 
 def bundled(boxes: Mapping[str, Mapping[str, Any]], anonymizer: Anonymizer) -> dict[str, Any]:

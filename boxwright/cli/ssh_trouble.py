@@ -263,19 +263,32 @@ def tell_missed(missed: Mapping[str, UserError], *, alone: bool, what: str = "co
         say_aside(wrapped(f"{name}: {what}: {in_one_line(error)}", hang=2))
 
 
+def told_of(value: Mapping[str, Any], failure: str | None = None) -> dict[str, Any]:
+    """A box in what a verb tells a program. failure: why there is nothing else to tell of it, None otherwise.
+
+    Every verb says it by this word, of a box that is off as of one on which something went wrong.
+    """
+    return {**value, "failure": failure}
+
+
 def by_host(
-    found: Mapping[str, Mapping[str, Any]], missed: Mapping[str, UserError], *, alone: bool
-) -> Mapping[str, Any]:
+    found: Mapping[str, Mapping[str, Any]],
+    missed: Mapping[str, UserError],
+    *,
+    alone: bool = False,
+    empty: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """What a verb tells a program: a host's value by its name, or why there is none.
 
     alone: of the one host that was named, the value itself. Raises the error of one that did not answer.
+    empty: what stands in the place of a value, so that its keys are there.
     """
     if alone:
         for error in missed.values():
             raise error
-        return next(iter(found.values()))
-    failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
-    return {name: {**one, "failure": None} for name, one in found.items()} | failures
+        return dict(next(iter(found.values())))
+    failures = {name: told_of(empty or {}, in_one_line(error)) for name, error in missed.items()}
+    return {name: told_of(one) for name, one in found.items()} | failures
 
 
 def in_one_line(error: UserError) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, wrapped
-from boxwright.cli.ssh_trouble import in_one_line, reason
+from boxwright.cli.ssh_trouble import in_one_line, reason, told_of
 from boxwright.cli.status_tables import draw
 from boxwright.cli.targets import targets
 from boxwright.doctor.glance import Glance, glance
@@ -104,4 +104,4 @@ def well(one: Glance | None) -> bool:
 
 def to_json(problem: str | None, one: Glance | None) -> dict[str, Any]:
     """By stable keys."""
-    return {"unreachable": problem, **(one.to_json() if one else {})}
+    return told_of(one.to_json() if one else {}, problem)

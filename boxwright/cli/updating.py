@@ -11,7 +11,7 @@ from boxwright.cli.ansible_run import play
 from boxwright.cli.console import say, show_json, table, wrapped
 from boxwright.cli.models import size
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import answers, in_one_line, tell_missed
+from boxwright.cli.ssh_trouble import answers, by_host, tell_missed
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
@@ -58,8 +58,7 @@ def update(
         if alone:
             for error in missed.values():
                 raise error
-        failures = {name: {"failure": in_one_line(error)} for name, error in missed.items()}
-        show_json(found | failures)
+        show_json({**found, **by_host({}, missed)})
     else:
         for name, moves in found.items():
             draw(name, moves, check=check)

@@ -9,7 +9,7 @@ from boxwright.cli import lab
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, wrapped
 from boxwright.cli.recording import recorded
-from boxwright.cli.ssh_trouble import reason
+from boxwright.cli.ssh_trouble import reason, told_of
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.errors import EXIT_FAILED
@@ -36,21 +36,21 @@ def verify(
 def summary(host: HostReport) -> dict[str, Any]:
     """What a run came to on a box, by stable keys.
 
-    unreachable: why it could not be looked at. changes: of the plan, which a provision would make. failures:
-    of the roles' own checks. deployments: what the models answered.
+    failure: why it could not be looked at. changes: of the plan, which a provision would make. failed_checks:
+    of the roles' own. deployments: what the models answered.
     """
     plan = next(iter(host.results.get("plan", ())), {}).get("ansible_facts", {}).get("box_plan")
     went_away = host.failure is not None and host.failure.get("kind") == "unreachable"
     if plan is None or went_away:
-        return {
+        nothing = {
             "as_declared": False,
-            "unreachable": reason(host.name, host.failure),
             "changes": (plan or {}).get("changes") or [],
             "gates": (plan or {}).get("gates") or [],
-            "failures": [],
+            "failed_checks": [],
             "deployments": [],
         }
-    failures = [
+        return told_of(nothing, reason(host.name, host.failure))
+    checks = [
         {"role": one.get("role"), "check": one.get("task"), "message": one.get("message")}
         for one in host.failures
         if one.get("role")
@@ -61,27 +61,28 @@ def summary(host: HostReport) -> dict[str, Any]:
         for entry in gate.get("results") or ()
     ]
     changes, gates = plan.get("changes") or [], plan.get("gates") or []
-    return {
-        "as_declared": not (failures or changes or gates or host.failure),
-        "unreachable": None,
-        "changes": changes,
-        "gates": gates,
-        "failures": failures,
-        "deployments": answers,
-    }
+    return told_of(
+        {
+            "as_declared": not (checks or changes or gates or host.failure),
+            "changes": changes,
+            "gates": gates,
+            "failed_checks": checks,
+            "deployments": answers,
+        }
+    )
 
 
 def draw(name: str, one: Mapping[str, Any]) -> None:
     """What a person reads of one box."""
-    if one["unreachable"]:
-        say(wrapped(f"{name}: could not be looked at: {one['unreachable']}", hang=2))
+    if one["failure"]:
+        say(wrapped(f"{name}: could not be looked at: {one['failure']}", hang=2))
         return
     say(f"{name}: {'as declared' if one['as_declared'] else 'NOT as declared'}")
     for change in one["changes"]:
         say(wrapped(f"drift   {change['text']}", 2, 8))
     for gate in one["gates"]:
         say(wrapped(f"refused {gate['id']}: {gate['message']}", 2, 8))
-    for failure in one["failures"]:
+    for failure in one["failed_checks"]:
         first, *rest = str(failure["message"]).splitlines() or [""]
         say(wrapped(f"failed  {failure['role']}: {first}", 2, 8))
         for line in rest:

@@ -73,7 +73,7 @@ def test_status(told, boxes):
     found = told("status")
     assert [one["state"] for one in found[SERVES]["deployments"]] == ["serving"]
     assert [one["state"] for one in found[BROKEN]["deployments"]] == ["failed"]
-    assert "does not answer" in found[OFF]["unreachable"]
+    assert "does not answer" in found[OFF]["failure"]
     drawn = boxes("status")
     assert drawn.status == 1
     assert max(map(len, drawn.output.splitlines())) <= 100
@@ -83,8 +83,8 @@ def test_status(told, boxes):
 def test_verify(told):
     found = told("verify")
     assert found[SERVES]["as_declared"] is True, found[SERVES]
-    assert (found[BROKEN]["unreachable"], found[BROKEN]["as_declared"]) == (None, False)
-    assert "does not answer" in found[OFF]["unreachable"]
+    assert (found[BROKEN]["failure"], found[BROKEN]["as_declared"]) == (None, False)
+    assert "does not answer" in found[OFF]["failure"]
 
 
 def test_doctor(told):
@@ -92,7 +92,7 @@ def test_doctor(told):
     assert found[SERVES]["verdict"] != "fatal"
     assert found[BROKEN]["verdict"] == "fatal"
     assert found[BROKEN]["causes"], found[BROKEN]
-    assert "does not answer" in found[OFF]["unreachable"]
+    assert "does not answer" in found[OFF]["failure"]
 
 
 def test_logs(told):
@@ -101,14 +101,14 @@ def test_logs(told):
         [journal] = found[name]["journals"]
         assert journal["lines"], journal
     assert any("vllm" in line.lower() for line in found[SERVES]["journals"][0]["lines"])
-    assert "does not answer" in found[OFF]["unreachable"]
+    assert "does not answer" in found[OFF]["failure"]
 
 
 def test_history(told):
     found = told("history")
     assert found[SERVES]["runs"][-1]["verb"] == "provision"
-    assert found[BROKEN]["unreachable"] is None
-    assert "does not answer" in found[OFF]["unreachable"]
+    assert found[BROKEN]["failure"] is None
+    assert "does not answer" in found[OFF]["failure"]
 
 
 def test_report(boxes, tmp_path):

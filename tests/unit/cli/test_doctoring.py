@@ -125,11 +125,11 @@ def test_hosts_are_told_one_by_one_and_one_that_is_down_holds_up_none(capsys, ho
 def test_json_of_hosts(capsys, hosts):
     hosts(a=host("a", RAW, PLAN), b=host("b", failure={"kind": "unreachable", "message": "no route"}))
     found = json.loads(run(capsys, every=True, as_json=True)[1])
-    keys = {"unreachable", "deployments", "verdict", "causes", "consequences", "harmless", "plan"}
+    keys = {"failure", "deployments", "verdict", "causes", "consequences", "harmless", "plan"}
     assert set(found["a"]) == keys
     assert found["a"]["deployments"] == [{"name": "qwen", "release": "r1", "state": "serving", "what": ""}]
     assert found["a"]["plan"]["gates"][0]["id"] == "cards-differ"
-    assert (found["b"]["unreachable"], found["b"]["verdict"]) == ("no route", None)
+    assert (found["b"]["failure"], found["b"]["verdict"]) == ("no route", None)
 
 
 def test_one_host_is_not_wrapped_and_a_plan_that_failed_takes_nothing_away(capsys, hosts):

@@ -53,7 +53,7 @@ def test_twenty_boxes_take_one_trip(inventory, capsys):
     with pytest.raises(SystemExit) as end:
         statuses.status([], [str(path)], every=True, as_json=True)
     found = json.loads(capsys.readouterr().out)
-    assert [name for name, one in found.items() if one["unreachable"]] == []
+    assert [name for name, one in found.items() if one["failure"]] == []
     assert sorted(found) == sorted(BOXES)
     assert len(list(trips.iterdir())) == len(BOXES)
     # There are no cards here, which a glance calls no good.

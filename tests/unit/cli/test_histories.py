@@ -103,7 +103,7 @@ def test_json_has_the_same(show):
     assert status == 1
     assert [one["id"] for one in found["box1"]["runs"]] == ["b"]
     assert found["box1"]["runs"][0]["inventory"][0]["edited"] is True
-    assert "No route to host" in found["box2"]["unreachable"]
+    assert "No route to host" in found["box2"]["failure"]
 
 
 def test_no_text_of_a_box_can_draw_on_the_terminal(show):

@@ -91,7 +91,7 @@ def test_no_line_can_draw_on_the_terminal(show):
 
 def test_json(show):
     _, said, _ = show([{"box1": [journal("qwen", "x")]}], as_json=True)
-    assert json.loads(said.out)["box1"] == {"unreachable": None, "journals": [journal("qwen", "x")]}
+    assert json.loads(said.out)["box1"] == {"failure": None, "journals": [journal("qwen", "x")]}
 
 
 @pytest.mark.parametrize(

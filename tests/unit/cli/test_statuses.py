@@ -144,8 +144,8 @@ def test_json_has_a_box_a_key(show):
     found = json.loads(out)
     assert status == 1
     assert found["box1"]["deployments"][0]["tokens_per_s"] == pytest.approx(100)
-    assert found["box1"]["unreachable"] is None
-    assert set(found["box2"]) == {"unreachable"}
+    assert found["box1"]["failure"] is None
+    assert set(found["box2"]) == {"failure"}
 
 
 def test_a_name_cannot_draw_on_the_terminal(show):

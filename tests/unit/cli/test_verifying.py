@@ -89,8 +89,8 @@ def test_json_has_stable_keys(verify):
     status, out = verify(host(changes=[CHANGE], failures=[FAILURE]), as_json=True)
     found = json.loads(out)["box1"]
     assert status == 1
-    assert set(found) == {"as_declared", "unreachable", "changes", "gates", "failures", "deployments"}
-    assert found["failures"] == [
+    assert set(found) == {"as_declared", "failure", "changes", "gates", "failed_checks", "deployments"}
+    assert found["failed_checks"] == [
         {"role": "nvidia_driver", "check": "The cards answer", "message": FAILURE["message"]}
     ]
     assert found["deployments"] == [{"name": "qwen", "answer": "Paris.", "seconds": 0.4}]
@@ -104,4 +104,4 @@ def test_a_box_that_goes_away_after_its_plan_is_told_so(verify):
     status, out = verify(report, as_json=True)
     [one] = json.loads(out).values()
     assert (one["as_declared"], one["changes"]) == (False, [CHANGE])
-    assert one["unreachable"]
+    assert one["failure"]
