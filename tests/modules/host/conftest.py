@@ -18,9 +18,19 @@ spec.loader.exec_module(doubles)
 @pytest.fixture(scope="session")
 def repository(tmp_path_factory):
     """The packages that a new recording of dnf is made over."""
-    place = tmp_path_factory.mktemp("repository")
+    return made(tmp_path_factory, "dnf_repository")
+
+
+@pytest.fixture(scope="session")
+def ubuntu_repository(tmp_path_factory):
+    """The same of apt."""
+    return made(tmp_path_factory, "ubuntu_repository")
+
+
+def made(places, name):
+    place = places.mktemp("repository")
     if doubles.load("recordings").RECORDING:
-        doubles.load("dnf_repository").make(place)
+        doubles.load(name).make(place)
     return place
 
 

@@ -233,7 +233,7 @@ CASES = {
         {"nvidia_driver_branch": "595"},
         {
             "uri": f"{VENDOR}/ubuntu2404/x86_64/",
-            "packages": ["nvidia-headless-open", "nvidia-utils"],
+            "packages": ["nvidia-headless-open", "nvidia-persistenced"],
             "headers": ["linux-headers-generic-hwe-24.04"],
         },
     ),
@@ -272,6 +272,8 @@ def test_plans(tmp_path):
         ("nvidia-headless-570-open", True),
         ("libnvidia-compute-535-server", True),
         ("nvidia-headless-580-open", False),
+        ("linux-modules-nvidia-570-open-6.8.0-85-generic", True),
+        ("linux-modules-nvidia-580-open-6.8.0-85-generic", False),
         ("libnvidia-container1", False),
     ],
 )

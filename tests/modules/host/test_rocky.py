@@ -65,8 +65,16 @@ DOCKER_FAMILY, DOCKER_LEAVES = of_role(
 )
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """The arguments of held_packages that the role makes for such a host."""
+    raw = raw_of({"rpms": {"rc": 0, "stdout": "", "stderr": ""}, "locked": [], "repositories": []})
+    place, hosts = tmp_path_factory.mktemp("asked"), {"box1": (parse(raw, "box1"), {})}
+    return load("role_arguments").of_hosts(place, "redhat", hosts)["box1"]
+
+
 @pytest.fixture
-def rocky(request, root, tmp_path, monkeypatch, module, repository):
+def rocky(request, root, tmp_path, monkeypatch, module, repository, asked):
     """A Rocky Linux 9 in small: install(*packages), driver(**arguments), runtime(**arguments), look()."""
     name = "rocky_" + request.node.name.removeprefix("test_")
     host = recordings.DnfHost(name, root, tmp_path, monkeypatch, repository)
@@ -83,19 +91,8 @@ def rocky(request, root, tmp_path, monkeypatch, module, repository):
     host.dnf = call
     # As it was before a repository was there that has something in a package's place.
     host.install = lambda *packages: call("--setopt=obsoletes=0", "install", *packages)
-    host.driver = module(
-        "held_packages",
-        name="nvidia-driver",
-        packages=["nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-persistenced"],
-        version="3:580.*",
-        stream="nvidia-driver:580-open",
-        hold=FAMILY,
-        pin=True,
-        replaces=["kmod-nvidia-latest-dkms", "kmod-nvidia-[0-9]*", "kmod-nvidia-open-[0-9]*", *STRANGERS],
-        may_remove=[*FAMILY, *STRANGERS],
-        strays="3:[0-9][0-9][0-9].[0-9]*",
-        allow_downgrade=True,
-    )
+    # Without what the running kernel needs, which the tests name.
+    host.driver = module("held_packages", **{**asked, "alongside": []})
     host.runtime = module(
         "held_packages",
         name="container-runtime",

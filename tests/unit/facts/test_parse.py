@@ -337,3 +337,18 @@ def test_who_reaches_the_ports_and_who_else_sets_the_cards():
     assert kept.boot_commands[0] == BootCommand(**command, movable=True)
     assert (kept.boot_commands[1].line, kept.boot_commands[1].movable) == (0, False)
     assert parse({"port_access": {}}).kept.port_access is None
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        # NVIDIA's for Ubuntu have no branch in their names from 590 on.
+        ("libnvidia-compute", "595.71.05-1ubuntu1"),
+        ("nvidia-headless-open", "595.71.05-1ubuntu1"),
+        ("nvidia-headless-580-open", "580.159.04-1ubuntu1"),
+        ("libnvidia-compute-580-server", "580.126.09-0ubuntu0.24.04.1"),
+    ],
+)
+def test_the_drivers_version_by_whichever_package_is_there(name, version):
+    raw = {"commands": {"packages": {"rc": 0, "stdout": f"{name}\t{version}\tii \n", "stderr": ""}}}
+    assert parse(raw).driver.installed_version == version.partition("-")[0]
