@@ -26,7 +26,9 @@ DRIVER_PACKAGES = (
     "nvidia-x11-drv",
 )
 #: Ubuntu's names have the branch in them; NVIDIA's for Ubuntu do up to branch 580.
-_BRANCHED = re.compile(r"(libnvidia-compute|nvidia-utils|nvidia-driver|nvidia-headless)(-\d+)?(-server|-open)*")
+_BRANCHED = re.compile(
+    r"(libnvidia-compute|nvidia-utils|nvidia-driver|nvidia-headless)(-\d+)?(-server|-open)*"
+)
 _KEPT = re.compile(r"nvidia|libcuda|^cuda-|^linux-headers-|^kernel-devel|^dkms$")
 
 
