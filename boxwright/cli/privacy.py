@@ -33,7 +33,7 @@ def anonymizer_for(
     users = {os.environ.get("USER", ""), os.environ.get("SUDO_USER", ""), *users}
     own, hosts, secrets = {platform.node()}, set(hosts), of_environment()
     told = list(known.texts_of(boxes))
-    addresses = known.addresses_of(told)
+    addresses = known.addresses_of(boxes)
     for name in names:
         variables = inventory.everything(name)
         texts = list(known.texts_of(variables))
@@ -44,7 +44,7 @@ def anonymizer_for(
         }
         users |= known.users_of_urls(texts)
         own |= {name, str(variables.get("ansible_host") or "")}
-        addresses |= known.addresses_of([*texts, name])
+        addresses |= known.addresses_of(variables) | known.addresses_of(name, "host")
         hosts |= {host for url in texts if (host := known.hostname(url)) and not known.is_public(host)}
         for user, host in jumps(variables):
             users.add(user)

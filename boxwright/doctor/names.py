@@ -18,7 +18,8 @@ PUBLIC = (
     "sglang.ai", "debian.org", "ubuntu.com", "launchpad.net", "freedesktop.org", "kernel.org", "redhat.com",
     "fedoraproject.org", "rockylinux.org", "almalinux.org", "grafana.com", "prometheus.io", "quay.io",
     "ghcr.io",
-    "nvcr.io", "kubernetes.io", "w3.org",
+    "nvcr.io", "kubernetes.io", "w3.org", "archlinux.org", "rpmfusion.org", "elrepo.org", "opengroup.org",
+    "man7.org", "podman.io", "ucw.cz",
 )  # fmt: skip
 #: Who a machine's own programs run as: everybody has these.
 NOBODYS = frozenset(
@@ -46,6 +47,10 @@ _OF_LOGINS = re.compile(
 )
 _JOURNAL = re.compile(r"^\d{9,11}\.\d+ (\S{1,64}) \S+?(?:\[\d+\])?: ", re.MULTILINE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://(?:[^\s/@\"'<>\\]{0,300}@)?([A-Za-z0-9_][\w.-]{0,252})")
+#: Fields that hold addresses.
+_OF_ADDRESSES = re.compile(
+    r"(?i)addr|(?:^|_)ips?(?:$|_)|host|bind|listen|gateway|dns|server|peer|endpoint|allow_from"
+)
 #: A name and a password in an address; the last @ ends them, whatever stands in the password.
 _LOGIN_OF_URL = re.compile(r"://([^\s/@:]{0,100}):([^\s]{0,300})@")
 
@@ -104,10 +109,17 @@ def users_of_logins(texts: Iterable[str]) -> set[str]:
     return {found for text in texts for found in _OF_LOGINS.findall(text)} - NOBODYS
 
 
-def addresses_of(value: Any) -> set[str]:
-    """The addresses that a value has as whole texts, without the length of a network's prefix."""
-    found = {text.partition("/")[0] for text in texts_of(value)}
-    return {text for text in found if is_address(text)}
+def addresses_of(value: Any, name: str = "") -> set[str]:
+    """The addresses that fields called so hold as whole texts, without the length of a network's prefix.
+
+    name: of the value's own field. What any other field holds may be a version.
+    """
+    if isinstance(value, Mapping):
+        return {found for key, one in value.items() for found in addresses_of(one, str(key))}
+    if isinstance(value, (list, tuple)):
+        return {found for one in value for found in addresses_of(one, name)}
+    text = value.partition("/")[0] if isinstance(value, str) and _OF_ADDRESSES.search(name) else ""
+    return {text} if is_address(text) else set()
 
 
 def texts_of(value: Any) -> Iterable[str]:

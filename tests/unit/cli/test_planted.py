@@ -246,6 +246,16 @@ def test_a_boxs_own_address_goes_whatever_it_looks_like():
     assert Anonymizer(addresses=["8.9.7.29"]).text("x 8.9.7.29 y") == "x address-1 y"
 
 
+def test_a_boxs_own_address_is_known_by_its_field_and_a_version_by_its_own(tmp_path):
+    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"b": {"ansible_host": "8.8.7.7"}}}}))
+    log = "9.9.7.29 8.9.7.29 8.8.7.7"
+    boxes = {"b": {"facts": {"addresses": ["9.9.7.29/24"], "cudnn": "8.9.7.29", "log": log}}}
+    anonymizer = anonymizer_for(load([tmp_path]), ["b"], boxes)
+    told = anonymizer.value(boxes["b"])["facts"]
+    assert (told["addresses"], told["cudnn"]) == (["address-1/24"], "8.9.7.29")
+    assert told["log"] == "address-1 8.9.7.29 address-2"
+
+
 @pytest.mark.parametrize("line", STAYS.splitlines())
 def test_what_tells_a_fault_stays_to_the_letter(line):
     assert mask(line) == line
