@@ -20,7 +20,11 @@ SHORTEST, SHORTEST_WORD = 6, 3
 BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2}))"
 #: Forms that only secrets have.
 _FORMS = re.compile(
-    BEGIN + r"(?:hf_(?:(?=[a-z]{0,200}[A-Z0-9])[A-Za-z0-9]{8,2000}|[a-z]{15,2000})(?![a-z0-9]*_)"
+    BEGIN
+    # Engines call much hf_something.
+    + r"(?:hf_(?!(?:over|transf|token|process|quant|generat|model|pretrain|checkpoint|safetensor|pipelin"
+    r"|architect|infer|dataset|endpoint|download|accelerat|repositor|registr|function|config|cache|snapshot)[a-z]{0,12}"
+    r"(?![A-Za-z0-9]))[A-Za-z0-9]{8,2000}"
     r"|api_org_[A-Za-z0-9]{16,2000}"
     r"|sk-[A-Za-z0-9_-]{8,2000}|gh[pousr]_[A-Za-z0-9]{16,2000}|github_pat_[A-Za-z0-9_]{16,2000}"
     r"|glpat-[A-Za-z0-9_-]{16,2000}|xox[abeprs]-[A-Za-z0-9-]{10,2000}|nvapi-[A-Za-z0-9_-]{16,2000}"
