@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +14,13 @@ import yaml
 from boxwright import lab
 from boxwright.cli import lab as cli_lab
 
+sys.path.insert(0, str(Path(__file__).parent))
+from lab_boxes import ROOT, RoleBox, SimulatedHost
+
 # A busy machine is no fault of the code: no example has a deadline.
 hypothesis.settings.register_profile("boxwright", deadline=None)
 hypothesis.settings.load_profile("boxwright")
 
-ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_SUITE = "trixie"
 
 
@@ -46,56 +49,6 @@ def run_verb(*words, timeout=1500):
         stdin=subprocess.DEVNULL,
     )
     return Ran(done.returncode, done.stdout + done.stderr, done.stdout, time.monotonic() - started)
-
-
-class SimulatedHost:
-    """A host of the lab, looked at through Docker: not through anything that is being tested."""
-
-    def __init__(self, name):
-        self.name = name
-
-    @property
-    def container(self):
-        state = json.loads((ROOT / ".lab" / "state.json").read_text())
-        return f"bw-{state['id']}-{self.name}"
-
-    def do(self, *argv, check=True, timeout=120):
-        """Run a program as root on the host; its stdout."""
-        done = subprocess.run(
-            ["docker", "exec", self.container, *argv],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
-        if check and done.returncode:
-            raise AssertionError(f"{self.name}: {argv} ended {done.returncode}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def fingerprint(self):
-        """What a run might have changed: packages, configuration, units, Boxwright's own directories."""
-        return {
-            "packages": self.do("dpkg-query", "-W"),
-            "files": self.do(
-                "find",
-                "/etc",
-                "/opt",
-                "/usr/local",
-                "/var/lib/boxwright",
-                "/root",
-                "-xdev",
-                "-type",
-                "f",
-                "-printf",
-                "%p %s %T@\n",
-                check=False,
-            ),
-            "modules": self.do("ls", "/sys/module"),
-        }
-
-    def restart(self):
-        """Boot anew, as a reboot does."""
-        subprocess.run(["docker", "restart", self.container], check=True, capture_output=True, timeout=180)
 
 
 def pytest_addoption(parser):
@@ -144,6 +97,12 @@ def verb():
 def simulated():
     """A host of the lab by name; it must be up."""
     return SimulatedHost
+
+
+@pytest.fixture(scope="session")
+def role_box():
+    """Roles run on a host of the lab by themselves; see RoleBox."""
+    return RoleBox
 
 
 @pytest.fixture

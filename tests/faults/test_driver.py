@@ -3,14 +3,11 @@
 The tests of a host run in their order: each takes the box as the one before left it.
 """
 
-import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from boxwright.lab.store.servers.control import Fault, Settings, write
 
@@ -19,96 +16,17 @@ pytestmark = pytest.mark.lab
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "driver1"
 RUNFILE = "http://depot.boxwright.lab/tesla/570.124.06/NVIDIA-Linux-x86_64-570.124.06.run"
-PLAY = [{"hosts": "lab", "become": True, "gather_facts": False, "roles": ["preflight", "nvidia_driver"]}]
 #: A container that was given the cards, as far as the kernel module is concerned.
 IN_USE = "mount -t tmpfs none /dev && mknod /dev/nvidiactl c 195 255 && exec sleep 3600"
 
 
-class Box:
-    """A simulated host and what is declared for it: one file, edited by tests as by a person."""
-
-    def __init__(self, host, directory):
-        self.host, self.directory, self.inventory = host, directory, directory / "inventory"
-        self.declared = {"nvidia_driver_reboot": False}
-        (self.inventory / "host_vars").mkdir(parents=True)
-        (self.inventory / "hosts.yml").write_text(yaml.safe_dump({"lab": {"hosts": {host.name: {}}}}))
-        (directory / "converge.yml").write_text(yaml.safe_dump(PLAY))
-
-    def run(self, **declared):
-        """Run the role with what is declared, and with `declared` for once; status, output, changes."""
-        variables = {**self.declared, **declared}
-        (self.inventory / "host_vars" / f"{self.host.name}.yml").write_text(yaml.safe_dump(variables))
-        report = self.directory / "report.json"
-        report.unlink(missing_ok=True)
-        inventories = ["-i", ROOT / "inventory" / "lab", "-i", self.inventory]
-        done = subprocess.run(
-            [
-                Path(sys.executable).with_name("ansible-playbook"),
-                *inventories,
-                "--limit",
-                self.host.name,
-                self.directory / "converge.yml",
-            ],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "BOXWRIGHT_ROOT": str(ROOT),
-                "BOXWRIGHT_REPORT": str(report),
-                "ANSIBLE_STDOUT_CALLBACK": "boxwright",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-            stdin=subprocess.DEVNULL,
-        )
-        output = done.stdout + done.stderr
-        assert report.exists(), output
-        assert "Traceback" not in output, output
-        changed = json.loads(report.read_text())["hosts"][self.host.name]["changed"]
-        return done.returncode, " ".join(output.split()), changed
-
-    def refused(self, *words, **declared):
-        """See a run fail with these words, on a host that is the same afterwards."""
-        before = self.host.fingerprint()
-        status, output, _ = self.run(**declared)
-        assert status != 0, output
-        for word in words:
-            assert word in output, output
-        assert self.host.fingerprint() == before, output
-
-    def converges(self, **declared):
-        """See a run come to its end, and another one find nothing to do."""
-        status, output, _ = self.run(**declared)
-        assert status == 0, output
-        again, said, changed = self.run(**declared)
-        assert (again, changed) == (0, 0), said
-        return output
-
-    def driver(self):
-        """What answers now."""
-        words = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        return self.host.do(*words).splitlines()[0]
-
-    def packages(self):
-        """Every package and its version, whole or not."""
-        return self.host.do("dpkg-query", "-W")
-
-    def versions(self):
-        """The versions of the driver's packages that are there."""
-        lines = [line.split("\t") for line in self.packages().splitlines() if "\t" in line]
-        return {
-            version
-            for name, version in lines
-            if version and name.startswith(("nvidia-", "libnvidia-", "libcuda1"))
-        }
-
-
 @pytest.fixture(scope="module")
-def box(simulated, lab_hosts, tmp_path_factory):
-    """A bare host with nouveau on an RTX 5090."""
+def box(simulated, lab_hosts, role_box, tmp_path_factory):
+    """A bare host with nouveau on an RTX 5090; it is not rebooted unless a test lets it."""
     lab_hosts(HOST)
-    return Box(simulated(HOST), tmp_path_factory.mktemp(HOST))
+    box = role_box(simulated(HOST), tmp_path_factory.mktemp(HOST), "preflight", "nvidia_driver")
+    box.declared["nvidia_driver_reboot"] = False
+    return box
 
 
 @pytest.fixture
@@ -163,6 +81,43 @@ def test_the_run_installers_driver_is_refused_with_the_steps(box):
     box.host.do("python3", "/tmp/driver.run", "--uninstall")
 
 
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (
+            {"nvidia_driver_flavor": "proprietary"},
+            [
+                "refused, nothing was changed",
+                "works only with the open kernel modules",
+                "nvidia_driver_flavor: open",
+            ],
+        ),
+        (
+            {"nvidia_driver_source": "distribution"},
+            ["nvidia-smi has no version 580.*; there is 550.163.01-2", "Nothing was changed"],
+        ),
+        (
+            {"nvidia_driver_manage": False},
+            ["The cards of this host do not answer: nvidia-smi is not installed"],
+        ),
+    ],
+    ids=["proprietary modules on Blackwell", "a branch that the distribution has not", "none there to check"],
+)
+def test_what_cannot_be_is_refused_before_anything_changes(box, declared, words):
+    box.refused(*words, **declared)
+
+
+def test_headers_that_cannot_be_had_are_named_before_anything_changes(box):
+    source = "/etc/apt/sources.list.d/lab-kernel.sources"
+    box.do("mv", source, "/root/kept")
+    try:
+        box.refused(
+            f"linux-headers-{os.uname().release} is in none of the host's package sources Nothing was changed"
+        )
+    finally:
+        box.do("mv", "/root/kept", source)
+
+
 def test_a_kernel_that_waits_without_headers_is_refused_before_anything_changes(box):
     box.host.do("mkdir", "-p", "/boot")
     box.host.do("touch", "/boot/vmlinuz-99.0.0-1-amd64")
@@ -202,7 +157,7 @@ def test_the_distributions_driver_half_installed_gives_way_and_nouveau_asks_for_
     assert status != 0
     assert "Reboot needed: nouveau holds the cards and is in use" in output
     assert "1 half-done ones mended" in output
-    assert box.versions() == {"570.195.03-1"}
+    assert box.driver_versions() == {"570.195.03-1"}
     assert "nouveau" in box.host.do("ls", "/sys/module")
     again, said, changed = box.run()
     assert again != 0
@@ -219,10 +174,45 @@ def test_a_reboot_that_is_allowed_is_made_and_waited_for(box, before):
     assert box.driver() == "570.195.03"
 
 
+def test_a_driver_that_is_installed_and_not_loaded_is_loaded(box):
+    installed = box.do("dpkg-query", "-W")
+    box.do("systemctl", "stop", "nvidia-persistenced")
+    box.do("modprobe", "-r", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia", check=False)
+    assert "nvidia" not in box.do("ls", "/sys/module").split()
+    box.converges()
+    assert {"nvidia", "nvidia_uvm"} <= set(box.do("ls", "/sys/module").split())
+    assert box.driver() == "570.195.03"
+    assert box.do("dpkg-query", "-W") == installed
+
+
+def test_a_driver_that_is_somebody_elses_to_manage_is_only_checked(box):
+    theirs = {"nvidia_driver_manage": False}
+    box.refused("expected was 580 or newer on all of them", **theirs, nvidia_driver_branch="580")
+    before = box.host.fingerprint()
+    status, output, changed = box.run(**theirs)
+    assert (status, changed) == (0, 0), output
+    assert box.host.fingerprint() == before
+
+
 def test_a_package_that_cannot_be_downloaded_leaves_what_runs(box, depot):
     depot(Fault("status", path="*/nvidia-kernel-open-dkms_580*", status=404))
     box.refused("cannot be downloaded, nothing was changed", nvidia_driver_branch="580")
     assert box.driver() == "570.195.03"
+
+
+def test_a_module_that_does_not_build_names_its_log_and_what_runs_goes_on(box):
+    box.do("lab-gpu", "fault", "dkms-build", "--version", "580")
+    try:
+        status, output, _ = box.run(nvidia_driver_branch="580")
+    finally:
+        box.do("lab-gpu", "clear", "dkms-build")
+    log = "/var/lib/dkms/nvidia/580.105.08/build/make.log"
+    assert status != 0
+    assert f"Consult {log} for more information" in output
+    assert "a rerun picks it up there, or goes back if the declaration does" in output
+    assert "580.105.08" in box.do("cat", log)
+    assert box.do("cat", "/sys/module/nvidia/version") == "570.195.03\n"
+    assert "nvidia-kernel-open-dkms" in box.do("dpkg", "--audit")
 
 
 def test_a_module_in_use_is_left_and_both_versions_are_told(box):
@@ -238,3 +228,11 @@ def test_a_module_in_use_is_left_and_both_versions_are_told(box):
     finally:
         box.host.do("pkill", "-x", "sleep")
         user.wait(30)
+
+
+def test_once_the_module_is_free_the_rerun_exchanges_it(box):
+    """Also what a build that failed before has left half done is whole again."""
+    box.converges()
+    assert box.driver() == "580.105.08"
+    assert box.driver_versions() == {"580.105.08-1"}
+    assert box.do("dpkg", "--audit") == ""

@@ -7,3 +7,4 @@ from boxwright.planner.changes import runtime
 
 def test_the_plan_and_the_module_agree_on_what_takes_no_restart():
     assert runtime.RELOADABLE == docker_daemon.RELOADABLE
+    assert runtime.RESETTING == docker_daemon.RESETTING

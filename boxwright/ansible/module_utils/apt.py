@@ -174,7 +174,7 @@ def reasons(done: Result, most: int = 12) -> str:
     told = [
         line
         for line in lines
-        if re.match(r"(E:|W:|dpkg: error|Error|Sub-process)", line)
+        if re.match(r"(E:|W:|dpkg: error|Error|Consult |Sub-process)", line)
         or "Depends:" in line
         or "Conflicts:" in line
         or "Breaks:" in line

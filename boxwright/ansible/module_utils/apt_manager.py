@@ -177,7 +177,11 @@ class AptManager:
         )
         left = sorted(package.name for package in self.installed().values() if package.unfinished)
         # Half-installed ones and those that "require reinstallation" want their package file again.
-        return self._get(["install", "--fix-broken", "--reinstall", *left]) if left else done
+        if not left:
+            return done
+        again = self._get(["install", "--fix-broken", "--reinstall", *left])
+        # Where apt cannot either, what dpkg said first is the reason.
+        return again if again.rc == 0 else Result(again.rc, done.text + "\n" + again.text, "")
 
     #: The same, for a person.
     repairing = "dpkg --configure -a"
@@ -224,6 +228,14 @@ class AptManager:
     def release(self, names: List[str], packages: Dict[str, Package]) -> None:
         """Take packages off hold; one that is gone is on hold no more. Raises PackagesError."""
         self._mark("unhold", [name for name in names if name in packages])
+
+    def purge(self, names: List[str]) -> None:
+        """Take away the settings of packages that were removed. Raises PackagesError."""
+        done = (
+            run(["dpkg", "--purge", *names], timeout=self.timeout, env=apt.environment()) if names else None
+        )
+        if done is not None and done.rc != 0:
+            raise PackagesError("dpkg --purge failed: %s" % apt.reasons(done))
 
     def mark_automatic(self, names: List[str]) -> None:
         """Let packages count as come because others need them. Raises PackagesError."""

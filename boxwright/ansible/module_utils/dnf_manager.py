@@ -272,6 +272,9 @@ class DnfManager:
         """Take the locks of packages away, those too of packages that are gone."""
         self.locks.unlock(names)
 
+    def purge(self, names: List[str]) -> None:
+        """Nothing: rpm takes a package's settings along with it, or keeps those that somebody edited."""
+
     def mark_automatic(self, names: List[str]) -> None:
         """Let packages count as come because others need them. Raises PackagesError."""
         if not names:

@@ -28,6 +28,10 @@ RELOADABLE = frozenset(
         "shutdown-timeout",
     )
 )
+#: Those of them that a reload brings back to Docker's own value when they leave the file. Of the others it
+#: takes over only what is there: one that left stays in force until the daemon's next start (moby,
+#: daemon/reload.go).
+RESETTING = frozenset(("max-concurrent-downloads", "max-concurrent-uploads"))
 _CAUSE = re.compile(r"^(failed to start daemon|unable to configure)|level=fatal")
 #: First releases with the Container Device Interface, and with `dockerd --validate`.
 FIRST_WITH_CDI = 25

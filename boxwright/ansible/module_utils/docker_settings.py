@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any, Dict, Optional
 
-from ansible.module_utils.docker_daemon import RELOADABLE, Version
+from ansible.module_utils.docker_daemon import RELOADABLE, RESETTING, Version
 
 RUNTIME = "nvidia-container-runtime"
 
@@ -41,4 +41,5 @@ def due(before: Dict[str, Any], after: Dict[str, Any]) -> str:
     changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
     if not changed:
         return "none"
-    return "reload" if changed <= RELOADABLE else "restart"
+    left = {*before} - {*after} - RESETTING
+    return "reload" if changed <= RELOADABLE and not left else "restart"

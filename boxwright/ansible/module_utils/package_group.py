@@ -121,15 +121,19 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
         self.touched = True
         done = manager.repair(broken)
         self.packages = manager.installed()
-        if self.unfinished():
+        stuck = self.stuck()
+        if stuck:
             raise PackagesError(
                 "an earlier, interrupted package installation cannot be brought to an end (%s): %s\n%s"
-                % (manager.repairing, ", ".join(self.unfinished()), manager.reasons(done))
+                % (manager.repairing, ", ".join(stuck), manager.reasons(done))
             )
+        still = self.unfinished()
+        self.repaired = [name for name in self.repaired if name not in still]
 
     def change(self, due: List[Wanted], leaving: List[str]) -> None:
         """Plan; in earnest, download and then change everything at once. Raises PackagesError."""
-        purge = self.params["state"] == "absent" and self.params["purge"]
+        kept = self.params["unpurged"]
+        purge = self.params["state"] == "absent" and not any(matches(name, kept) for name in leaving)
         try:
             plan = self.planned(due, leaving, purge)
         except StaleError:
@@ -141,11 +145,20 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
         self.steps = self.steps + plan.steps
         if not self.check and plan.steps:
             self.carry_out(plan)
+        if not self.check and self.params["state"] == "absent" and not purge:
+            removed = [step.name for step in plan.steps if step.kind == "remove"]
+            self.manager.purge([name for name in removed if not matches(name, kept)])
 
     def planned(self, due: List[Wanted], leaving: List[str], purge: bool) -> Plan:
         """What would be done, with everything downloaded that it takes. Raises PackagesError."""
         self.progress.update("working out which packages change")
         plan = self.manager.plan(due, leaving, purge, self.rules())
+        gone = [step.name for step in plan.steps if step.kind == "remove" and step.name in self.names]
+        if gone and self.params["state"] == "present":
+            raise PackagesError(
+                "%s would remove %s, which %s declared. Nothing was changed."
+                % (self.manager.name, ", ".join(gone), "is" if len(gone) == 1 else "are")
+            )
         if due and plan.steps and not self.check:
             self.progress.update("downloading packages")
             self.manager.download(plan)
@@ -163,7 +176,7 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
         if done.rc != 0:
             self.manager.hold([name for name in self.record.holds if name in self.packages], self.packages)
             raise PackagesError(
-                "%s failed half-way; a rerun picks it up from there:\n%s"
+                "%s failed half-way; a rerun picks it up there, or goes back if the declaration does:\n%s"
                 % (self.manager.name, self.manager.reasons(done))
             )
 

@@ -109,15 +109,48 @@ class Compared:
         declared = [*self.wanted, *self.alongside]
         return [one for one in declared if not one.met_by(self.packages.get(one.name))] + self.companions()
 
+    def dropped(self) -> List[str]:
+        """Ours that are declared no more, but for those that are in place as the declared ones need them.
+
+        After a change between sources that died half-way both sources' names are on record, and what one of
+        them names is what the other one depends upon.
+        """
+        version, globs = self.params["version"], self.params["hold"]
+        return [
+            name
+            for name in self.record.declared
+            if name in self.record.installed
+            and name in self.packages
+            and not (version and matches(name, globs) and fits(self.packages[name].version, version))
+        ]
+
     def leaving(self) -> List[str]:
         """Installed packages that go: replaced ones, strays, and ours that are declared no more."""
-        dropped = {name for name in self.record.declared if name in self.record.installed}
-        gone = {*dropped, *self.replaced(), *self.strays()}
+        gone = {*self.dropped(), *self.replaced(), *self.strays()}
         return sorted((gone & set(self.packages)) - set(self.names))
 
     def unfinished(self) -> List[str]:
         """Packages that an interrupted dpkg left half done."""
         return sorted(name for name, package in self.packages.items() if package.unfinished)
+
+    def stuck(self) -> List[str]:
+        """Half-done packages that stay as they are in this change: it brings no other version of theirs.
+
+        A module that does not build keeps its package half done, until the declaration goes back to one
+        that does.
+        """
+        if self.params["state"] == "absent":
+            leaving = self.record.installed
+            coming = [Wanted(*one) for one in {**self.record.removed, **self.record.changed}.items()]
+        else:
+            leaving, coming = self.leaving(), self.due()
+        versions = {one.name: one.version for one in coming if one.version}
+        return [
+            name
+            for name in self.unfinished()
+            if name not in leaving
+            and (name not in versions or fits(self.packages[name].version, versions[name]))
+        ]
 
     def foreign_holds(self) -> Dict[str, str]:
         """Packages on hold that are not this group's to change: package to whose hold it is."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -60,6 +61,8 @@ HOOK = "/usr/bin/nvidia-container-runtime-hook"
 #: What the names of our engines' containers begin with.
 ENGINES = "boxwright-"
 PROXY_FILE = "docker-proxy.env"
+#: How the names of our backups go on.
+_BACKUPS = ".before-[0-9]*T[0-9]*Z"
 _CREDENTIALS = re.compile(r"(://)[^/\s\"]+@")
 
 
@@ -161,8 +164,11 @@ class Daemon:
             raise DaemonError(self._back(error)) from error
         if self.params["state"] == "present":
             write(self.params["receipt"], self.new_receipt.text(), 0o600)
-        elif os.path.exists(self.params["receipt"]):
-            os.unlink(self.params["receipt"])
+        else:
+            # The file is as it was without us: what was kept of it before each change goes with the receipt.
+            for left in [self.params["receipt"], *glob.glob(glob.escape(self.path) + _BACKUPS)]:
+                if os.path.exists(left):
+                    os.unlink(left)
         if os.path.exists(PENDING):
             os.unlink(PENDING)
 

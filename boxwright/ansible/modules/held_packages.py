@@ -79,7 +79,11 @@ options:
     type: str
     default: ""
   recommends: {description: "Whether recommended packages come along.", type: bool, default: false}
-  purge: {description: "With absent, whether configuration files go too.", type: bool, default: true}
+  unpurged:
+    description: "With absent, globs of packages whose settings stay, for purging them takes data along."
+    type: list
+    elements: str
+    default: []
   source_pending:
     description: "In check mode, the packages' source is not there yet, and unknown packages are no error."
     type: bool
@@ -137,7 +141,7 @@ def main() -> None:
             "allow_downgrade": {"type": "bool", "default": False},
             "stream": {"type": "str", "default": ""},
             "recommends": {"type": "bool", "default": False},
-            "purge": {"type": "bool", "default": True},
+            "unpurged": {"type": "list", "elements": "str", "default": []},
             "source_pending": {"type": "bool", "default": False},
             "proxy": {"type": "str"},
             "no_proxy": {"type": "list", "elements": "str", "default": []},

@@ -60,20 +60,24 @@ def files(rig: Rig, kernel: str | None = None) -> list[Payload]:
         *(Payload(f"{source.LIBRARY}/{path}", content) for path, content in source.modules(PARTS).items()),
         *(Payload(f"{source.LIBRARY}/bin/{name}", content, 0o755) for name, content in programs.items()),
         *(Payload(f"/usr/local/bin/{name}", programs[name], 0o755) for name in IN_PATH),
-        *_repository("kernel", kernel_packages.packages(kernel or platform.release()), "Boxwright lab"),
-        *_repository("distribution", distribution.packages(), "Debian"),
+        *local_repository("kernel", kernel_packages.packages(kernel or platform.release()), "Boxwright lab"),
+        *local_repository("distribution", distribution.packages(), "Debian"),
     ]
 
 
-def _repository(name: str, packages: list[Package], origin: str) -> list[Payload]:
-    """A flat repository of files, and apt's word for it: trusted as the image itself is."""
+def local_repository(name: str, packages: list[Package], origin: str, **release: str) -> list[Payload]:
+    """A flat repository of files, and apt's word for it: trusted as the image itself is.
+
+    release: further fields of its Release file.
+    """
     at = f"{source.LIBRARY}/{name}"
     debs = sorted(((package, deb.build(package)) for package in packages), key=lambda item: item[0].filename)
     index = deb.packages_index(debs)
-    release = deb.release_file({"Packages": index}, origin, f"Boxwright lab {name}", Architectures="amd64")
+    label, fields = f"Boxwright lab {name}", {"Architectures": "amd64", **release}
+    release_file = deb.release_file({"Packages": index}, origin, label, **fields)
     return [
         *(Payload(f"{at}/{package.filename}", content) for package, content in debs),
         Payload(f"{at}/Packages", index),
-        Payload(f"{at}/Release", release),
+        Payload(f"{at}/Release", release_file),
         Payload.text(f"/etc/apt/sources.list.d/lab-{name}.sources", APT_SOURCE.format(repository=at)),
     ]

@@ -57,7 +57,10 @@ class Signer:
             timeout=30,
             capture_output=True,
         )
-        shutil.rmtree(self._home)
+        # The agent takes its sockets away itself, while it ends: those that are gone already are.
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._home)
+        shutil.rmtree(self._home, ignore_errors=True)
 
     def public_key(self, armor: bool = False) -> bytes:
         """The public key, binary as apt's keyrings are, or armored."""

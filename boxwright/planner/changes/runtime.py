@@ -47,6 +47,8 @@ RELOADABLE = frozenset(
         "shutdown-timeout",
     )
 )
+#: Those of them that also leave without one, as docker_daemon.RESETTING has them.
+RESETTING = frozenset(("max-concurrent-downloads", "max-concurrent-uploads"))
 #: Docker Hub, by the name under which its logins are kept.
 HUB_KEY = "https://index.docker.io/v1/"
 #: The release from which on Docker gives containers devices by CDI.
@@ -172,7 +174,10 @@ def confines(host: Host) -> bool:
 
 
 def _setting(host: Host, key: str, was: str | None, to: str | None) -> Change:
-    return restart(host, f"Docker's {key}", was, to, needed=key.partition(".")[0] not in RELOADABLE)
+    name = key.partition(".")[0]
+    # Where one that leaves uncovers somebody else's value a reload would do: that is known on the host only.
+    without = RELOADABLE if to is not None else RESETTING
+    return restart(host, f"Docker's {key}", was, to, needed=name not in without)
 
 
 def restart(host: Host, subject: str, was: str | None, to: str | None, *, needed: bool = True) -> Change:

@@ -74,6 +74,14 @@ def test_installed_packages():
         ("E: a\nE: a\n", "E: a"),
         ("one\ntwo\n", "one\ntwo"),
         ("", "exit status 100 without a message"),
+        (
+            "Building for 6.12.57+deb13-amd64\nError! Bad return status for module build on kernel: 6.12.57\n"
+            "Consult /var/lib/dkms/nvidia/580.105.08/build/make.log for more information.\n"
+            "dpkg: error processing package nvidia-kernel-open-dkms (--configure):\n old-style output\n",
+            "Error! Bad return status for module build on kernel: 6.12.57\n"
+            "Consult /var/lib/dkms/nvidia/580.105.08/build/make.log for more information.\n"
+            "dpkg: error processing package nvidia-kernel-open-dkms (--configure):",
+        ),
     ],
 )
 def test_reasons(text, told):

@@ -192,6 +192,72 @@ def test_our_hold_is_ours_even_if_the_run_died_after_it(host):
     assert not host.call()["changed"]
 
 
+@pytest.fixture
+def unbuildable(host):
+    """The host on branch 570, on which the one package of 580 could not be brought to its end."""
+    host.call(version="570.*")
+    host.set(dies=True)
+    assert "goes back if the declaration does" in host.call()["msg"]
+    host.set(dies=False, unrepairable="libcuda1")
+    assert host["unfinished"] == ["libcuda1"]
+    return host
+
+
+def test_a_package_that_never_gets_done_is_named_again(unbuildable):
+    assert "cannot be brought to an end (dpkg --configure -a): libcuda1" in unbuildable.call()["msg"]
+    assert unbuildable["installed"]["libcuda1"] == "580.105.08-1"
+
+
+def test_what_dpkg_said_is_told_where_apt_cannot_mend_it_either(unbuildable):
+    unbuildable.set(impossible_to_mend="E: Internal Error, No file name for libcuda1\n")
+    said = unbuildable.call()["msg"]
+    assert "dpkg: error processing package libcuda1 (--configure):" in said
+    assert "E: Internal Error, No file name for libcuda1" in said
+
+
+def test_back_from_a_package_that_never_gets_done(unbuildable):
+    result = unbuildable.call(version="570.*")
+    assert unbuildable["installed"]["libcuda1"] == "570.195.03-1"
+    assert result["repaired"] == []
+    unbuildable.set(unfinished=[])
+    assert not unbuildable.call(version="570.*")["changed"]
+
+
+def test_a_change_between_sources_that_died_leaves_what_the_declared_ones_need(host, root):
+    """The names of the one before are on record still, and one of them is what the new one depends upon."""
+    host.call()
+    record = hold_records.Record(str(root), "driver")
+    record.declared = ["dkms", "libcuda1", "nvidia-driver"]
+    record.save()
+    host.call()
+    assert set(host["installed"]) == {"bash", "libcuda1", "nvidia-driver"}
+    assert not host.call()["changed"]
+
+
+def test_settings_of_what_holds_data_stay_and_those_of_the_others_go(host):
+    host.call()
+    host.call(state="absent", packages=[], unpurged=["libcuda*"])
+    assert host["installed"] == {"bash": "5.2"}
+    (removal,) = transactions(host)[1:]
+    assert "remove" in removal
+    (purged,) = [words for words in host.calls("dpkg") if words[0] == "--purge"]
+    assert sorted(purged[1:]) == ["dkms", "nvidia-driver"]
+    host.call()
+    host.call(state="absent", packages=[])
+    assert "purge" in transactions(host)[-1]
+
+
+def test_nothing_that_is_declared_is_ever_removed(host):
+    host.set(conflicts={"nvidia-driver": ["libcuda1"]}, depends={}, installed={"libcuda1": "580.105.08-1"})
+    said = host.call(packages=["libcuda1", "nvidia-driver"], may_remove=["*"])["msg"]
+    assert "would remove libcuda1, which is declared. Nothing was changed." in said
+
+
+def test_uninstall_takes_a_package_that_never_got_done(unbuildable):
+    unbuildable.call(state="absent", packages=[])
+    assert unbuildable["installed"] == {"bash": "5.2"}
+
+
 def test_what_cannot_be_repaired_is_named(host):
     host.set(
         installed={"broken": "1"}, unfinished=["broken"], unrepairable="broken", repository={"broken": ["1"]}

@@ -143,6 +143,15 @@ def test_a_build_can_fail(make_host):
     assert "Error! Bad return status for module build" in failed.stderr
 
 
+@pytest.mark.parametrize(("beginning", "status"), [("580", 10), ("580.105.08", 10), ("595", 0)])
+def test_a_build_can_fail_for_some_versions(make_host, beginning, status):
+    host = make_host("rtx5090")
+    host.lab_gpu("fault", "dkms-build", "--version", beginning)
+    host.install()
+    done = host.run("commands.dkms", "main", "install", "-m", "nvidia", "-v", "580.105.08")
+    assert done.returncode == status
+
+
 @pytest.mark.parametrize(
     ("package", "license_"), [("nvidia-kernel-open-dkms", "Dual MIT/GPL"), ("nvidia-kernel-dkms", "NVIDIA")]
 )

@@ -128,7 +128,7 @@ def test_the_distributions_driver_is_of_one_version_and_shares_names_with_the_ve
     ours = {package.name: package for package in distribution.packages()}
     vendors = {package.name for package in driver.packages()}
     assert {package.version for package in ours.values()} == {"550.163.01-2"}
-    assert set(ours) - vendors == {"nvidia-smi", "nvidia-alternative"}
+    assert set(ours) - vendors == {"nvidia-smi", "nvidia-alternative", "nvidia-open-kernel-dkms"}
     for package in ours.values():
         for need in package.control.get("Depends", "").split(", "):
             name, _, version = need.partition(" (= ")

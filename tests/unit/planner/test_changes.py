@@ -153,7 +153,7 @@ HOSTS = {
         {"kept/daemon_keys": ["log-driver", "debug"], "docker/daemon_config": json.dumps({
             "features": {"cdi": True}, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}},
             "log-driver": "local", "insecure-registries": ["a:5000"], "debug": True})},
-        ["Docker's debug true -> none"]),
+        ["Docker's debug true -> none, service stops for it"]),
     "another proxy": (
         {"kept/docker_proxy": "http://old:1"},
         ["Docker's proxy http://old:1 -> http://***@proxy:3128, service stops for it"]),

@@ -6,6 +6,8 @@ the host, since the mirror's own would build for a kernel that a simulated host 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boxwright.lab.gpu import source
 from boxwright.lab.gpu.deb import File, Package
 from boxwright.lab.gpu.packages import driver
@@ -13,6 +15,8 @@ from boxwright.lab.gpu.packages import driver
 RELEASE, REVISION = "550.163.01", "2"
 #: DKMS's name of the modules, which Debian gives them beside the tesla ones.
 MODULE = "nvidia-current"
+#: What the vendor calls the package of the open modules.
+VENDORS_OPEN = "nvidia-kernel-open-dkms"
 #: Packages that both repositories have under one name.
 SHARED = (
     "libnvidia-ml1",
@@ -27,10 +31,11 @@ SHARED = (
 )
 
 
-def packages() -> list[Package]:
-    """Every package of it."""
-    version = f"{RELEASE}-{REVISION}"
-    shared = [one for one in driver.release_packages(RELEASE, REVISION, MODULE) if one.name in SHARED]
+def packages(release: str = RELEASE, revision: str = REVISION) -> list[Package]:
+    """Every package of it; release, revision: of the driver, which backports have newer."""
+    version = f"{release}-{revision}"
+    shared = [one for one in driver.release_packages(release, revision, MODULE) if one.name in SHARED]
+    opened = driver.release_packages(release, revision, f"{MODULE}-open")
 
     def package(name: str, description: str, needs: tuple[str, ...], *files: File) -> Package:
         depends = ", ".join(f"{need} (= {version})" for need in needs)
@@ -38,6 +43,7 @@ def packages() -> list[Package]:
 
     return [
         *shared,
+        *(replace(one, name="nvidia-open-kernel-dkms") for one in opened if one.name == VENDORS_OPEN),
         package("nvidia-alternative", "allows the selection of NVIDIA as GLX provider", ()),
         package(
             "nvidia-smi",

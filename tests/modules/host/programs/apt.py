@@ -54,6 +54,8 @@ def apt_get(words, world):
         world["repository"].update(world.pop("after_update", {}))
         world.pop("download_fails_once", None)
         return 0, "", ""
+    if "--fix-broken" in words and world.get("impossible_to_mend"):
+        return 100, "", world["impossible_to_mend"]
     steps = planned(words, verb, world)
     if "--simulate" in words:
         if world.get("impossible"):

@@ -23,7 +23,7 @@ KNOWN = {
     "clocks-ignored": "-lgc is accepted and not honored",
     "secure-boot": "Secure Boot is on: unsigned modules are rejected",
     "no-efi": "mokutil: EFI variables are not supported on this system",
-    "dkms-build": "the module does not build",
+    "dkms-build": "the module does not build; value: how the versions begin that do not (default: all)",
 }
 
 
@@ -35,6 +35,12 @@ def read() -> Dict[str, Any]:
 def active(name: str) -> bool:
     """Whether the fault is in force."""
     return name in read()
+
+
+def concerns(name: str, version: str) -> bool:
+    """Whether the fault is in force for a version: for all, or for those that begin as its value says."""
+    value = read().get(name)
+    return value is True or (value is not None and version.startswith(str(value)))
 
 
 def card(name: str, count: int) -> Optional[int]:

@@ -21,6 +21,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     fault = verbs.add_parser("fault", help="break something; it stays so over reboots")
     fault.add_argument("name", choices=sorted(faults.KNOWN))
     fault.add_argument("--gpu", type=int, help="index of the card concerned (default: the last)")
+    fault.add_argument("--version", help="beginning of the driver's versions concerned (default: all)")
     clear = verbs.add_parser("clear", help="end one fault, or all")
     clear.add_argument("name", nargs="?", choices=sorted(faults.KNOWN))
     load = verbs.add_parser("load", help="let a card work: memory in use, clocks up")
@@ -51,7 +52,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         for problem in problems:
             print(problem, file=sys.stderr)
     elif options.verb == "fault":
-        faults.tell(options.name, True if options.gpu is None else options.gpu)
+        values = [value for value in (options.gpu, options.version) if value is not None]
+        faults.tell(options.name, values[0] if values else True)
         firmware.show()
         if options.name == "gpu-lost":
             _fall_off_the_bus()

@@ -115,7 +115,7 @@ def build(source: Source, release: str) -> None:
             "/lib/modules/{0}/source.\nPlease install the linux-headers-{0} package or use the "
             "--kernelsourcedir option to tell DKMS where it's located.".format(release),
         )
-    if faults.active("dkms-build"):
+    if faults.concerns("dkms-build", source.version):
         log = os.path.join(source.tree, "build", "make.log")
         files.write(
             log,
