@@ -15,7 +15,7 @@ def run(name, words, world):
     root = Path(world["root"])
     before, call = files(root), replayed.told(name, words)
     done = subprocess.run(
-        [f"/usr/bin/{name}", *world["options"].get(name, []), *words],
+        [f"/usr/bin/{name}", *world["options"].get(name, []), *replayed.unwatched(words)],
         capture_output=True,
         text=True,
         check=False,
