@@ -108,8 +108,10 @@ def remarks(host: str, problem: str | None, one: Glance | None) -> list[str]:
         if deployment.state not in ANSWERS:
             found.append(f"{told}{deployment.state}: {deployment.what or 'its unit does not run'}")
         if deployment.drift:
-            way = f"invoke provision --host {host} mends it"
-            found.append(f"{told}drifted from release {deployment.release}: {few(deployment.drift)}; {way}")
+            words = few(deployment.drift)
+            found.append(
+                f"{told}drifted from release {deployment.release}: {words}; {mended(host, deployment)}"
+            )
         if deployment.trial:
             found.append(f"{told}a run is trying another release in the place of {deployment.release}")
     if one.drifted is None:
@@ -117,6 +119,13 @@ def remarks(host: str, problem: str | None, one: Glance | None) -> list[str]:
     elif one.drifted:
         found.append(f"{host}: drifted: {few(one.drifted)}; invoke provision --host {host} mends it")
     return found
+
+
+def mended(host: str, one: DeploymentNow) -> str:
+    """What brings a deployment back to its release: a unit that is as it was only has to be started anew."""
+    if any(word.startswith("/") for word in one.drift):
+        return f"invoke provision --host {host} mends it"
+    return f"systemctl restart boxwright-{one.name} there mends it"
 
 
 def few(words: Sequence[str]) -> str:

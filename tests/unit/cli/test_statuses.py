@@ -101,9 +101,17 @@ def test_a_deployment_that_is_not_what_its_release_says_is_drifted(show):
     text = " ".join(out.split())
     assert "box1: qwen: drifted from release 0123456789ab: /etc/systemd/system/boxwright-qwen.service" in text
     assert text.count("boxwright-qwen.service") == 1
+    assert "edited; invoke provision --host box1 mends it" in text
     _, out = show({"box1": raw}, as_json=True)
     [one] = json.loads(out)["box1"]["deployments"]
     assert (one["state"], len(one["drift"])) == ("drifted", 1)
+
+
+def test_a_container_alone_that_drifted_needs_only_its_unit_started_anew(show):
+    raw = json.loads(json.dumps(glances.RAW))
+    raw["deployments"][0]["drift"] = ["its container has another port"]
+    _, out = show({"box1": raw})
+    assert "another port; systemctl restart boxwright-qwen there mends it" in " ".join(out.split())
 
 
 def test_a_release_on_trial_is_told_and_is_no_drift(show):
