@@ -479,6 +479,51 @@ def report(
         "host": HOST,
         "inventory": INVENTORY,
         "all": ALL,
+        "check": "say what would change, change nothing",
+        "verbose": VERBOSE,
+        "json": JSON,
+        "ask_become_pass": BECOME,
+    },
+)
+@told
+def monitor(
+    c: Any,
+    host: Any,
+    inventory: Any,
+    all: bool = False,
+    check: bool = False,
+    verbose: bool = False,
+    json: bool = False,
+    ask_become_pass: bool = False,
+) -> None:
+    """Have boxes seen over time: exporters on those that are watched, Prometheus on the one that watches."""
+    from boxwright.cli import become, monitoring
+
+    become.ask(ask_become_pass)
+    monitoring.monitor(host, inventory, every=all, check=check, as_json=json)
+
+
+@task(
+    help={
+        "format": "grafana or perses",
+        "output": "a directory to write the files to",
+        "json": JSON,
+    }
+)
+@told
+def dashboards(c: Any, format: str = "", output: str = "", json: bool = False) -> None:
+    """Write the dashboards of boxes and models for Grafana or Perses."""
+    from boxwright.cli import monitoring
+
+    monitoring.dashboards(format_=format, output=output, as_json=json)
+
+
+@task(
+    iterable=["host", "inventory"],
+    help={
+        "host": HOST,
+        "inventory": INVENTORY,
+        "all": ALL,
         "format": "compose, quadlet or k8s",
         "deployment": "only this one",
         "planned": "what a provision would make, instead of what serves",
@@ -940,6 +985,8 @@ namespace = Collection(
     page,
     bench,
     export,
+    monitor,
+    dashboards,
     doctor,
     validate,
     schema,

@@ -14,18 +14,15 @@ import json
 import os
 import re
 import secrets
-import stat
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import package_manager
+from ansible.module_utils import file_state, package_manager
 from ansible.module_utils.command import run
 from ansible.module_utils.packages import Package
 from ansible.module_utils.versionlock import VersionLock
 
 #: Version of a receipt's form; one of another form counts as none.
 FORMAT = 1
-#: Files up to this length are compared by what they hold, longer ones by size and time, in bytes.
-LONGEST_HASHED = 1 << 20
 #: The most files that one pattern may name; a pattern of ours that names more is a mistake.
 MOST_FILES = 2000
 #: Seconds for the package manager, and for systemd, to tell what they have.
@@ -128,7 +125,7 @@ class Observer:
         for kind in ("file", "beside"):
             for pattern in _texts(watch, "files" if kind == "file" else kind):
                 for path in sorted(glob.glob(pattern, recursive=True))[:MOST_FILES]:
-                    state = _file(path)
+                    state = file_state.state(path)
                     if state:
                         seen["%s %s" % (kind, path)] = state
         for pattern in _texts(watch, "listings"):
@@ -205,24 +202,6 @@ def _meant(name: str, patterns: List[str]) -> bool:
     if any(one.startswith("!") and fnmatch.fnmatchcase(name, one[1:]) for one in patterns):
         return False
     return any(fnmatch.fnmatchcase(name, one) for one in patterns if not one.startswith("!"))
-
-
-def _file(path: str) -> str:
-    """A file's owner, mode and contents, or where a link points; empty for a directory and what is gone."""
-    try:
-        state = os.lstat(path)
-        if stat.S_ISLNK(state.st_mode):
-            return "-> " + os.readlink(path)
-        if not stat.S_ISREG(state.st_mode):
-            return ""
-        if state.st_size > LONGEST_HASHED:
-            what = "%d bytes of %d" % (state.st_size, state.st_mtime_ns)
-        else:
-            with open(path, "rb") as stream:
-                what = hashlib.sha256(stream.read()).hexdigest()
-    except OSError as error:
-        return "unreadable: %s" % (error.strerror or error)
-    return "%04o %d:%d %s" % (stat.S_IMODE(state.st_mode), state.st_uid, state.st_gid, what)
 
 
 def _salted(salt: str, value: str) -> str:

@@ -1,0 +1,1 @@
+"""A box seen over time: what Prometheus asks, what its dashboards show."""
