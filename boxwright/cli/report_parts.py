@@ -72,8 +72,12 @@ def _facts(value: Mapping[str, Any]) -> str:
 
 
 def _plan(value: Mapping[str, Any]) -> str:
-    kinds = ("deployments", "changes", "gates", "advice")
-    return ", ".join(f"{len(value[kind]):,} {kind}" for kind in kinds if isinstance(value.get(kind), list))
+    kinds = {"deployments": "deployment", "changes": "change", "gates": "gate", "advice": "advice"}
+    return ", ".join(
+        _counted(len(value[kind]), one, kind)
+        for kind, one in kinds.items()
+        if isinstance(value.get(kind), list)
+    )
 
 
 def _release(value: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -85,7 +89,8 @@ def _release(value: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def _bench(value: Mapping[str, Mapping[str, Any]]) -> str:
     return "; ".join(
-        f"{name}: {_counted(len(one['kept']), 'run')}, the last whole" for name, one in value.items()
+        f"{name}: {_counted(len(one['kept']), 'run')}{', the last whole' if one['last'] else ''}"
+        for name, one in value.items()
     )
 
 

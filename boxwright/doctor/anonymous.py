@@ -126,9 +126,12 @@ class Anonymizer:
     def value(self, value: Any, name: str = "") -> Any:
         """A plain value with each of its texts, and names of fields, replaced. name: of its field."""
         if isinstance(value, Mapping):
-            secret = str(value.get("name")) if set(value) >= {"name", "value"} else ""
+            pair = str(value.get("name")) if set(value) >= {"name", "value"} else ""
+            # All that a field with a secret's name holds is secret, by whatever names.
             return {
-                self.text(str(key)): self.value(one, secret if key == "value" and tells(secret) else str(key))
+                self.text(str(key)): self.value(
+                    one, name if tells(name) else pair if key == "value" and tells(pair) else str(key)
+                )
                 for key, one in value.items()
             }
         if isinstance(value, (list, tuple)):

@@ -111,12 +111,13 @@ _INNOCENT = re.compile(
     r"|image|video|audio"
     r"|tool|special|added|extra|draft|first|1st|last|next|prev|per|output|input|prompt|new|each|sampled"
     r"|generated"
-    r"|placeholder|reasoning|user|invalid|decode|prefill|bonus|second|of|the|a)[_ -]token"
+    r"|placeholder|reasoning|user|invalid|decode|prefill|bonus|second|of|the|a)[_ -]token(?:_ids?)?"
     r"|(?:cache|sort|dict|primary|foreign|public|state|group|routing|partition|index|weight|param|layer"
     r"|num|head"
     r"|signing|signed|host|repository|archive|missing|unexpected|json|yaml|config|map|lookup|block|hash"
     r"|prefix"
-    r"|kv|q|k|v|to|from|by|the|a|of|for|with)[_ -]key(?:s|_id)?|gpg[_-]?key|tokens|(?:^|[^a-z])(?:no"
+    r"|kv|q|k|v|to|from|by|the|a|of|for|with)[_ -]key(?:s|_id)?|gpg[_-]?key|tokens"
+    r"|(?-i:(?<!api)(?<!access)(?<!secret)(?<!private)(?<!signing)[_-]keys)|(?:^|[^a-z])(?:no"
     r"|without)[_-]auth)$"
 )
 #: Values after a secret's name that are none: words that an error says about it, and counts.

@@ -295,6 +295,10 @@ def test_a_short_name_that_is_no_word_goes_everywhere_and_one_that_is_stays_in_s
         ("address", "8.9.7.29", "address-1"),
         ("serial", "1320123456789", "serial-1"),
         ("eos_token", "</s>", "</s>"),
+        ("bos_token_id", 1, 1),
+        ("pad_token_id", "2", "2"),
+        ("daemon_keys", ["data-root"], ["data-root"]),
+        ("api_keys", {"qwen": "abc"}, {"qwen": "***"}),
     ],
 )
 def test_the_name_of_a_field_tells(name, value, told):
