@@ -37,14 +37,14 @@ def main():
     places = [Path(place) for place in sys.argv[1:]]
     paths = [path for place in places for path in (place, *place.rglob("*")) if place.exists()]
     systemctl = ("systemctl", "--no-legend", "--no-pager", "--plain")
-    active = said(*systemctl, "list-units", "--type=service", "--state=active")
+    running = said(*systemctl, "list-units", "--type=service", "--state=running")
     state = {
         "packages": said("dpkg-query", "-W", "-f", "${binary:Package} ${Version} ${db:Status-Abbrev}\n"),
         "holds": said("apt-mark", "showhold"),
         "asked for by name": said("apt-mark", "showmanual"),
         "sources": said("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)"),
         "units": said(*systemctl, "list-unit-files"),
-        "services": [line.split()[0] for line in active],
+        "services": [line.split()[0] for line in running],
         "failed": said(*systemctl, "--failed"),
         "modules": sorted(path.name for path in Path("/sys/module").iterdir()),
         "files": sorted(f"{path} {entry(path)}" for path in paths if str(path) not in PASSING),

@@ -373,6 +373,7 @@ def test_uninstall_takes_only_ours(host, configure):
     configure(state="absent")
     assert host.read() == {"log-opts": {"max-size": "1m"}, "runtimes": {"other": {"path": "/x"}}}
     assert not host.receipt.exists()
+    assert [path.name for path in host.config.parent.iterdir() if ".before-" in path.name] == []
     assert configure(state="absent")["changed"] is False
 
 

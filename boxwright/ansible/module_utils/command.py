@@ -80,6 +80,16 @@ def read(path: str) -> Optional[str]:
         return None
 
 
+def take_away(path: str) -> None:
+    """Remove a file of ours, if it is there, and the directories of ours that are empty then."""
+    if os.path.lexists(path):
+        os.unlink(path)
+    folder = os.path.dirname(path)
+    while "boxwright" in folder.split("/") and os.path.isdir(folder) and not os.listdir(folder):
+        os.rmdir(folder)
+        folder = os.path.dirname(folder)
+
+
 def write(path: str, text: str, mode: int = 0o644) -> None:
     """Replace the whole file at once: a reader sees the old text or the new, also after a power cut.
 

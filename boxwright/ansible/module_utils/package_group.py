@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils.command import read, write
+from ansible.module_utils.command import read, take_away, write
 from ansible.module_utils.package_locks import LockTimeout
 from ansible.module_utils.package_state import Compared
 from ansible.module_utils.packages import (
@@ -68,8 +68,7 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
             self.manager.mark_automatic([name for name in self.record.automatic if name in self.packages])
             self.configure(settings)
             self.configure({self.root + path: text for path, text in self.record.states.items()})
-            if os.path.exists(self.record.path):
-                os.unlink(self.record.path)
+            take_away(self.record.path)
         return bool(self.steps or lifted or known or self.repaired)
 
     def go_back(self, back: List[Wanted], leaving: List[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import docker_daemon, docker_unit, exact_json, shared_file, systemctl, way_out
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.command import read, write
+from ansible.module_utils.command import read, take_away, write
 from ansible.module_utils.daemon_json import ConfigError, Receipt, ShapeError, dump, merge, parse
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.docker_daemon import DaemonError
@@ -167,10 +167,8 @@ class Daemon:
         else:
             # The file is as it was without us: what was kept of it before each change goes with the receipt.
             for left in [self.params["receipt"], *glob.glob(glob.escape(self.path) + _BACKUPS)]:
-                if os.path.exists(left):
-                    os.unlink(left)
-        if os.path.exists(PENDING):
-            os.unlink(PENDING)
+                take_away(left)
+        take_away(PENDING)
 
     def _write(self) -> None:
         if self.rewritten:

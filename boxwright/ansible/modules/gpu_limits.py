@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 from ansible.module_utils import boot_commands, card_clocks, card_limits, driver_load
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.command import ensure, read, run
+from ansible.module_utils.command import ensure, read, run, take_away
 
 DOCUMENTATION = r"""
 module: gpu_limits
@@ -239,7 +239,7 @@ class Limits:
             if os.path.exists(path):
                 self.done.append("remove " + path)
                 if not self.check:
-                    os.unlink(path)
+                    take_away(path)
         if self.done and not self.check:
             self.systemctl("daemon-reload")
         lines = boot_commands.taken(ROOT)

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import card_answer, kernel_module
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.command import Result, ensure, read, run, write
+from ansible.module_utils.command import Result, ensure, read, run, take_away, write
 
 DOCUMENTATION = r"""
 module: nvidia_module
@@ -127,7 +127,7 @@ class KernelModule:
                 break
         self.done.append("remove %s" % BEFORE)
         if not self.check:
-            os.unlink(ROOT + BEFORE)
+            take_away(ROOT + BEFORE)
             self.state = kernel_module.read_state(ROOT)
 
     def configure(self, files: Dict[str, Optional[str]]) -> None:

@@ -169,11 +169,12 @@ def test_a_trial_of_a_setting_that_cards_do_not_support_is_no_trial(host):
     assert "does not support: power limit" in result["msg"]
 
 
-def test_absent_puts_everything_back(host):
+def test_absent_puts_everything_back(host, root):
     host.call()
     assert host.call(state="absent")["changed"]
     assert host.state() == [("Disabled", "575.00 W", None)] * 2
     assert host.files() == []
+    assert not list(root.rglob("boxwright")), "no directory of ours is left empty"
     assert not host.call(state="absent")["changed"]
 
 
