@@ -71,7 +71,9 @@ def told(boxes):
 
 def test_status(told, boxes):
     found = told("status")
-    assert [one["state"] for one in found[SERVES]["deployments"]] == ["serving"]
+    [serves] = found[SERVES]["deployments"]
+    assert (serves["state"], serves["drift"], serves["trial"]) == ("serving", [], False)
+    assert serves["model"]
     assert [one["state"] for one in found[BROKEN]["deployments"]] == ["failed"]
     assert "does not answer" in found[OFF]["failure"]
     drawn = boxes("status")
