@@ -15,7 +15,7 @@ from boxwright.cli import run_logs
 from boxwright.cli.ansible_run import ROOT
 
 #: Verbs that never look at a box.
-AT_HOME = {"explain", "validate", "schema", "test", "role"}
+AT_HOME = {"dashboards", "explain", "validate", "schema", "test", "role"}
 
 
 @pytest.fixture
