@@ -23,6 +23,7 @@ STATE = ROOT / ".lab"
 PRIVATE = "depot.boxwright.lab:5443"
 IMAGE = f"{PRIVATE}/lab/nothing:1"
 THEIRS = {"log-opts": {"max-size": "7m"}, "labels": ["owner=somebody"]}
+ROLES = ("preflight", "nvidia_driver", "container_runtime", "gpu_tuning")
 CONFIG, DROP_IN = "/etc/docker/daemon.json", "/etc/systemd/system/docker.service.d/somebody.conf"
 LOG = {"host": PRIVATE, "username": realm.USER, "password": realm.PASSWORD}
 
@@ -99,10 +100,17 @@ def box(simulated, lab_hosts, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def provisioned(box):
-    """The host with driver and Docker, beside settings of somebody's; a container of theirs runs."""
+def bare(box):
+    """What is on the host before any role was run on it, settings of somebody's for Docker among it."""
     box.put(CONFIG, "\ufeff" + json.dumps(THEIRS, indent=2))
-    status, output = box.run("preflight", "nvidia_driver", "container_runtime")
+    box.do("apt-get", "update", "-q")
+    return box.host.state()
+
+
+@pytest.fixture(scope="module")
+def provisioned(box, bare):
+    """The host with driver, Docker and limits of its card; a container of somebody's runs."""
+    status, output = box.run(*ROLES, gpu_tuning_max_clock_mhz=2100)
     assert status == 0, output
     assert list(box.config())[:2] == list(THEIRS)
     assert {key: box.config()[key] for key in THEIRS} == THEIRS
@@ -191,6 +199,37 @@ def test_a_data_root_does_not_move_away_from_images(provisioned):
     provisioned.refused("data-root-moves", "lie in /var/lib/docker", "rsync -aHAX", **wanted)
 
 
+def test_settings_that_somebody_emptied_are_there_again(provisioned):
+    box, whole = provisioned, provisioned.do("cat", CONFIG)
+    box.put(CONFIG, "")
+    box.converge()
+    assert box.config()["runtimes"] == json.loads(whole)["runtimes"]
+    assert "changed=0" in box.converge()
+    box.put(CONFIG, whole)
+
+
+def test_a_mirror_that_is_declared_serves_and_a_link_to_the_settings_stays_one(provisioned, image):
+    box, place = provisioned, "/srv/docker/daemon.json"
+    box.do("mkdir", "-p", "/srv/docker")
+    box.do("mv", CONFIG, place)
+    box.do("ln", "-s", place, CONFIG)
+    mirror = "http://depot.boxwright.lab:5000"
+    wanted = {"container_runtime_daemon_config": {"registry-mirrors": [mirror]}}
+    box.converge(**wanted)
+    assert box.do("readlink", CONFIG).strip() == place
+    assert json.loads(box.do("cat", place))["registry-mirrors"] == [mirror]
+    assert mirror in box.do("docker", "info", "--format", "{{json .RegistryConfig.Mirrors}}")
+    # Docker's own registry cannot be reached from the lab: what comes by this name comes from the mirror.
+    box.do("docker", "pull", "nothing:1")
+    box.do("docker", "image", "rm", "nothing:1")
+    assert "changed=0" in box.converge(**wanted)
+    box.converge()
+    assert "registry-mirrors" not in json.loads(box.do("cat", place))
+    assert mirror not in box.do("docker", "info", "--format", "{{json .RegistryConfig.Mirrors}}")
+    box.do("mv", place, CONFIG)
+    box.do("rm", "-r", "/srv/docker")
+
+
 @pytest.fixture(scope="module")
 def image():
     """An image of one small file in the depot's registry."""
@@ -198,10 +237,7 @@ def image():
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.addfile(tarfile.TarInfo("nothing"))
-    registry, layer = (
-        Registry(f"http://127.0.0.1:{state['ports']['registry']}", "lab/nothing"),
-        buffer.getvalue(),
-    )
+    layer = buffer.getvalue()
     part = Layer.of(lambda: iter([layer]))
     config = json.dumps(
         {
@@ -211,9 +247,12 @@ def image():
             "rootfs": {"type": "layers", "diff_ids": [part.digest]},
         }
     ).encode()
-    registry.put_layer(part)
-    registry.put_bytes(config)
-    registry.put_manifest("1", manifest(config, [part]))
+    # By the second name Docker looks for an image that is called by no registry's.
+    for name in ("lab/nothing", "library/nothing"):
+        registry = Registry(f"http://127.0.0.1:{state['ports']['registry']}", name)
+        registry.put_layer(part)
+        registry.put_bytes(config)
+        registry.put_manifest("1", manifest(config, [part]))
     return IMAGE
 
 
@@ -304,11 +343,20 @@ def test_without_the_toolkits_service_the_cards_are_described_at_boot_before_doc
     assert "changed=0" in box.converge()
 
 
-def test_uninstall_takes_only_ours(provisioned):
-    status, output = provisioned.run("preflight", "container_runtime", tasks="uninstall")
-    assert status == 0, output
-    assert provisioned.config() == THEIRS
-    left = provisioned.do(
+def test_uninstall_brings_back_what_was_there_before(provisioned, bare):
+    """Images, containers and volumes stay: they are nobody's to take but their owner's."""
+    box = provisioned
+    for role in reversed(ROLES[1:]):
+        status, output = box.run("preflight", role, tasks="uninstall", gpu_tuning_max_clock_mhz=2100)
+        assert status == 0, output
+    assert box.config() == THEIRS
+    left = box.do(
         "find", "/etc/systemd/system", "/etc/docker", "/etc/cdi", "-name", "*boxwright*", check=False
     )
     assert left == ""
+    after = box.host.state()
+    # Its settings are theirs again; how they were indented is not.
+    bare["files"] = [line for line in bare["files"] if not line.startswith(f"{CONFIG} ")]
+    # Which services run just now depends on who is logged in.
+    lost = {what: sorted(set(bare[what]) - set(after[what])) for what in bare if what != "services"}
+    assert {what: found for what, found in lost.items() if found} == {}
