@@ -16,6 +16,7 @@ from ansible.plugins.callback import CallbackBase
 from ansible.plugins.loader import action_loader
 
 from boxwright.ansible import bars, failures, lost_runs, running, runs
+from boxwright.planner.changes.drift import ROLES
 from boxwright.texts import printable, unframed
 
 DOCUMENTATION = """
@@ -128,10 +129,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             self._say(text.rstrip())
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        """Skipped tasks are counted, not shown; a role that is not visited is as declared."""
+        """Skipped tasks are counted, not shown; a role of the plan that is not visited is as declared."""
         self._count(result, "skipped")
-        if result.task.action.rpartition(".")[2] == "include_role":
-            self._tell_role(result.host.get_name(), str(result.task.args.get("name")), {}, None)
+        role = str(result.task.args.get("name"))
+        if result.task.action.rpartition(".")[2] == "include_role" and role in ROLES:
+            self._tell_role(result.host.get_name(), role, {}, None)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """A task failed: its message, and nothing else."""
@@ -150,6 +152,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """No connection: say so in one place, with what SSH said."""
+        if result.task.ignore_unreachable:
+            # Another host, which the run does without; the role tells what that means.
+            self._ticker.ended(result.host.get_name())
+            return
         message = " ".join(str(result.result.get("msg", "")).split())
         self._count(result, "unreachable")
         host = self._host(result)

@@ -83,6 +83,32 @@ def test_a_role_that_is_not_visited_is_told_in_its_place():
     ]
 
 
+def test_a_role_that_no_plan_lists_is_not_told_where_it_is_not_meant():
+    callback, said = CallbackModule(), []
+    callback._display = SimpleNamespace(display=said.append, verbosity=0)
+    task = SimpleNamespace(
+        action="ansible.builtin.include_role", args={"name": "gateway"}, _role=None, _uuid="1"
+    )
+    host = SimpleNamespace(get_name=lambda: "box1")
+    callback.v2_playbook_on_task_start(task, False)
+    callback.v2_runner_on_skipped(SimpleNamespace(host=host, task=task, result={}))
+    assert said == []
+    assert callback._hosts["box1"]["roles"] == []
+
+
+@pytest.mark.parametrize(("ignored", "failed"), [(True, False), (False, True)])
+def test_another_host_that_is_done_without_is_no_failure(ignored, failed):
+    callback, said = CallbackModule(), []
+    callback._display = SimpleNamespace(display=said.append, verbosity=0)
+    task = SimpleNamespace(
+        action="ansible.builtin.slurp", name="Keys are read", _uuid="1", ignore_unreachable=ignored
+    )
+    host = SimpleNamespace(get_name=lambda: "box1")
+    callback.v2_runner_on_unreachable(SimpleNamespace(host=host, task=task, result={"msg": "no route"}))
+    assert bool(callback._hosts.get("box1", {}).get("failure")) is failed
+    assert bool(said) is failed
+
+
 @pytest.mark.parametrize("colour", ["0", "1"])
 def test_what_a_host_says_steers_no_terminal(colour, monkeypatch):
     monkeypatch.setenv("BOXWRIGHT_COLOUR", colour)
@@ -90,7 +116,13 @@ def test_what_a_host_says_steers_no_terminal(colour, monkeypatch):
     callback._display = SimpleNamespace(display=said.append, verbosity=0)
     hostile = "\x1b[2Jgone\n\x1b]0;title\x07\rover\tand on"
     task = SimpleNamespace(
-        name="It serves", action="engine_gate", ignore_errors=False, check_mode=False, _role=None, _uuid="1"
+        name="It serves",
+        action="engine_gate",
+        ignore_errors=False,
+        ignore_unreachable=False,
+        check_mode=False,
+        _role=None,
+        _uuid="1",
     )
     host = SimpleNamespace(get_name=lambda: "box1")
     callback.v2_runner_on_failed(SimpleNamespace(host=host, task=task, result={"msg": hostile}))
