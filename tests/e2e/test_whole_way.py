@@ -94,7 +94,7 @@ def test_second_run_changes_nothing(verb, box, key):
     assert ran.json["hosts"]["lab1"]["changed"] == 0, ran.json["hosts"]["lab1"]["changes"]
     assert state_of_engine(box) == before
     assert verb("key", "--host", "lab1").stdout.strip() == key
-    assert ran.seconds < 90
+    assert ran.seconds < 240
 
 
 def test_the_plan_of_a_provisioned_box_lists_no_change_and_visits_no_role(verb, box):

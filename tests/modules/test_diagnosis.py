@@ -107,10 +107,10 @@ def test_an_older_drivers_name_for_throttling(programs, raw):
 
 def test_a_card_that_hangs_does_not_hang_the_doctor(programs, raw, monkeypatch):
     monkeypatch.setattr(diagnosis_reading, "TIMEOUT_S", 1)
-    programs("nvidia-smi", "sleep 30")
+    programs("nvidia-smi", "sleep 600")
     began = time.monotonic()
     assert raw()["smi"]["rc"] == 124
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 300
 
 
 def test_a_long_text_keeps_its_end(programs, raw, monkeypatch):

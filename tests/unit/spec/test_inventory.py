@@ -354,7 +354,7 @@ def test_it_is_quick(write: Write) -> None:
     directory = write({"hosts.yml": "all:\n  hosts:\n    box[1:40]:\n", **files})
     started = time.process_time()
     assert not check(load([directory]))
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.usefixtures("password")

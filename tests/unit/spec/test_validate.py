@@ -452,7 +452,7 @@ def test_what_templates_came_to_is_a_box():
 def test_a_long_value_is_shown_at_once(text: str) -> None:
     begun = time.process_time()
     assert len(shown(text)) == 80
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 10
 
 
 SECRET = "S3cr3t-word"
