@@ -174,6 +174,24 @@ def test_a_lock_that_does_not_hold_shows_under_load(run, box):
     assert report.failure is None, report.failure
 
 
+def test_a_lock_that_the_card_does_not_know_is_told_or_refused_where_it_is_required(run, box):
+    lower = {**DECLARED, "gpu_tuning_cards": {"0": {"max_clock_mhz": 1800}}}
+    box.do("lab-gpu", "fault", "clocks-unsupported")
+    try:
+        report = run(WORK[:2], **lower, gpu_tuning_required=True)
+        assert "does not support: clocks" in told(report)
+        report = run(WORK[:2], **lower)
+        assert report.failure is None, report.failure
+        assert card(box).startswith("Enabled, 450.00 W"), "what it does support holds"
+        assert "clocks_mhz" not in receipt(box)
+    finally:
+        box.do("lab-gpu", "clear", "clocks-unsupported")
+    report = run(WORK[:2], **DECLARED)
+    assert report.failure is None, report.failure
+    assert receipt(box)["clocks_mhz"] == [0, 1905]
+    assert run(WORK[:2], **DECLARED).changed == 0
+
+
 def test_a_value_that_the_card_does_not_take_changes_nothing(run, box):
     before = (box.fingerprint(), card(box))
     report = run(WORK, **{**DECLARED, "gpu_tuning_cards": {"0": {"power_limit_w": 150}}})
