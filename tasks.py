@@ -252,7 +252,7 @@ def schema(c: Any, check: bool = False) -> None:
         "host": HOST,
         "inventory": INVENTORY,
         "all": ALL,
-        "log": "a log to read instead of a host; - reads standard input",
+        "log": "a log to read instead of a host: a file, a pipe, or - for standard input",
         "verbose": VERBOSE,
         "json": JSON,
         "ask_become_pass": BECOME,

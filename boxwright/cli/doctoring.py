@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from boxwright.cli import lab
+from boxwright.cli import lab, log_file
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table
 from boxwright.cli.drawing import draw_finding
-from boxwright.cli.paths import named
 from boxwright.cli.planning import locate
 from boxwright.cli.ssh_trouble import told_of, trouble
 from boxwright.cli.targets import targets
@@ -21,10 +19,6 @@ from boxwright.doctor.log import MOST_FINDS
 from boxwright.doctor.telling import told, verdict, wrapped
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
-from boxwright.texts import printable
-
-#: Most bytes of a log that are read: of a longer one the end.
-LARGEST = 256 << 20
 
 
 def doctor(
@@ -49,33 +43,15 @@ def doctor(
         raise SystemExit(EXIT_FAILED)
 
 
-def _log(path: str, *, as_json: bool) -> bool:
-    report = diagnose([Log(path if path != "-" else "standard input", read(path))])
+def _log(word: str, *, as_json: bool) -> bool:
+    name = log_file.name_of(word)
+    report = diagnose([Log(name, log_file.read(word))])
     if as_json:
-        show_json({"log": path, **report.to_json()})
+        show_json({"log": word, **report.to_json()})
     else:
-        say(f"{printable(path) if path != '-' else 'standard input'}: {verdict(report)}")
+        say(f"{name}: {verdict(report)}")
         draw(report)
     return report.verdict == "fatal"
-
-
-def read(path: str) -> bytes:
-    """The bytes of a log, `-` for standard input. Raises UserError when it cannot be read."""
-    if path == "-":
-        return sys.stdin.buffer.read(LARGEST)
-    try:
-        with named(path).open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - LARGEST))
-            return stream.read(LARGEST)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UserError(
-            f"the log cannot be read: {why}",
-            where=printable(path) or "--log",
-            status=EXIT_BAD_INPUT,
-            ways_out=("give a file, or - and the log on standard input",),
-        ) from error
 
 
 def _hosts(hosts: Sequence[str], inventories: Sequence[str], *, every: bool, as_json: bool) -> bool:
@@ -84,8 +60,7 @@ def _hosts(hosts: Sequence[str], inventories: Sequence[str], *, every: bool, as_
     report = play("doctor.yml", names, paths, quiet=True)
     found = {name: summary(report.hosts.get(name), inventory) for name in names}
     if as_json:
-        values = {name: _json(*one) for name, one in found.items()}
-        show_json(next(iter(values.values())) if len(values) == 1 else values)
+        show_json({name: _json(*one) for name, one in found.items()})
     else:
         for number, (name, one) in enumerate(found.items()):
             if number:

@@ -7,14 +7,20 @@ from typing import Any
 
 from boxwright.doctor import library
 from boxwright.doctor.diagnosis import WIDTH, Diagnosis, Evidence, Report
+from boxwright.doctor.exceptions import TRACEBACK
 from boxwright.doctor.log import OF_A_START, Log
 from boxwright.doctor.matcher import Found, find, inside
 from boxwright.doctor.signature import SEVERITIES, Signature
-from boxwright.doctor.tracebacks import TRACEBACK, RootCause, root_cause
+from boxwright.doctor.tracebacks import RootCause, root_cause
+from boxwright.facts.parsers.log_lines import Line
 from boxwright.facts.parsers.masking import mask
 
 #: Lines around the first traceback that are read to find the root cause of an unknown error.
 MOST_LINES = 6000
+#: Stretches of as many lines that are read for one: the first tracebacks may only be warned of.
+MOST_STRETCHES = 20
+#: What is said of a fault that an engine only warns of.
+WARNED = "It is only warned of: what says so went on."
 #: Places from what lies deepest on: a card that is lost explains all that stands on it.
 DEPTH = ("kernel", "nvidia-smi", "docker", "hub", "unit", "engine", "readings")
 
@@ -60,7 +66,7 @@ def _merged(
         _, first, place = kinds[signature.id]
         both = Diagnosis(
             first.id,
-            first.severity,
+            min(first.severity, one.severity, key=SEVERITIES.index),
             first.cause if not first.past else one.cause,
             first.fix if not first.past else one.fix,
             first.link,
@@ -138,17 +144,21 @@ def _only_consequences(consequences: Sequence[Diagnosis]) -> Diagnosis:
 
 
 def _diagnosis(hit: Found, since: float | None) -> Diagnosis:
-    cause, fix = hit.signature.told({name: mask(value) for name, value in hit.values.items()})
+    values = {name: mask(value) for name, value in hit.values.items()}
+    cause, fix = hit.signature.told(values)
     last = hit.line.time
     return Diagnosis(
         hit.signature.id,
-        hit.signature.severity,
-        cause,
+        hit.severity,
+        cause if hit.severity == hit.signature.severity else f"{cause} {WARNED}",
         fix,
         hit.signature.source,
-        tuple(Evidence(hit.log.name, hit.log.number(place), shortened(text)) for place, text in hit.lines),
+        tuple(
+            Evidence(hit.log.name, hit.log.number(place), shortened(text, about=anchor))
+            for place, text, anchor in hit.lines
+        ),
         hit.count,
-        {name: mask(value) for name, value in hit.values.items()},
+        values,
         past=since is not None and last is not None and last < since,
     )
 
@@ -171,17 +181,13 @@ def _unknown(log: Log, hits: Sequence[Found]) -> tuple[Diagnosis, int] | None:
     first = log.begin()
     serving = log.serving(first)
     place = log.data.find(TRACEBACK.encode(), first)
-    if place >= 0:
-        lines = log.lines(max(first, log.line_at(place).start - 4096), MOST_LINES)
-    elif serving >= 0:
+    if place < 0 and serving >= 0:
         return None
-    else:
-        lines = [one for one in log.last_lines(MOST_LINES) if one[0] >= log.number(first)]
-    found = root_cause((line for _, line in lines), last=0)
+    lines, found = _read(log, first, place)
     if found is None or found.wrapper or _told_by(found, [line.text for _, line in lines], hits):
         return None
     number = lines[found.place][0]
-    survived = serving >= 0 and not any(hit.signature.severity == "fatal" for hit in hits)
+    survived = serving >= 0 and not any(hit.severity == "fatal" for hit in hits)
     if survived and place < 0:
         return None
     cause = (
@@ -195,6 +201,26 @@ def _unknown(log: Log, hits: Sequence[Found]) -> tuple[Diagnosis, int] | None:
     return Diagnosis("unknown", severity, cause, fix, None, evidence), number
 
 
+def _read(log: Log, first: int, place: int) -> tuple[list[tuple[int, Line]], RootCause | None]:
+    """The lines around the first traceback that is no mere warning, or the last ones; and what they tell."""
+    lines: list[tuple[int, Line]] = []
+    found: RootCause | None = None
+    for _ in range(MOST_STRETCHES):
+        if place < 0:
+            break
+        begin = max(first, log.line_at(place).start - 4096)
+        lines = log.lines(begin, MOST_LINES)
+        found = root_cause((line for _, line in lines), last=0)
+        end = log.after(begin, MOST_LINES)
+        if (found is not None and not found.wrapper) or end < 0:
+            return lines, found
+        place = log.data.find(TRACEBACK.encode(), end)
+    if not lines:
+        lines = [one for one in log.last_lines(MOST_LINES) if one[0] >= log.number(first)]
+        found = root_cause((line for _, line in lines), last=0)
+    return lines, found
+
+
 def _told_by(found: RootCause, lines: Sequence[str], hits: Sequence[Found]) -> bool:
     """Whether a signature says it already: it is in the exception's own lines.
 
@@ -204,7 +230,18 @@ def _told_by(found: RootCause, lines: Sequence[str], hits: Sequence[Found]) -> b
     return inside(telling, [*found.lines, *lines[found.place : found.place + len(found.lines)]])
 
 
-def shortened(text: str, width: int = WIDTH) -> str:
-    """A line of a log as it is shown: without secrets, white space and whatever is over the width."""
+def shortened(text: str, width: int = WIDTH, about: str = "") -> str:
+    """A line of a log as it is shown: without secrets, white space and whatever is over the width.
+
+    about: the part of the line that matters; a long line is cut around it.
+    """
     told = mask(" ".join(text.split()))
-    return told if len(told) <= width else told[: width - 2] + " …"
+    if len(told) <= width:
+        return told
+    place = max(0, told.find(" ".join(about.split())))
+    if place + len(about) <= width - 2:
+        return told[: width - 2] + " …"
+    # What stands before it tells who speaks; of what comes after it the values matter more.
+    begin = min(max(0, place - width // 4), len(told) - (width - 4))
+    end = begin + width - 4
+    return "… " + told[begin:end].strip() + (" …" if end < len(told) else "")

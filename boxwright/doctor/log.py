@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from boxwright.doctor.decoding import text_of
+from boxwright.doctor.unwrapping import unwrapped
 from boxwright.facts.parsers.log_lines import Line, parse
 
 #: Longest piece of a line that is looked at, in bytes to either side of a find.
@@ -30,15 +31,20 @@ ENDED = (
     b": error: ",
     b"Failed with result",
 )
-_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+#: Farthest, in bytes, that the beginning of a line is looked for before a find: an engine that logs requests
+#: writes whole prompts into one line, and says only before them what that line is.
+LONGEST_LINE = 1 << 20
+#: Bytes at the beginning of such a line that are shown with what was found in it.
+_HEAD = 512
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line in a log, by its bytes."""
+    """A line in a log, by its bytes. begin: where it begins, should that be farther off than REACH."""
 
     start: int
     end: int
+    begin: int
 
 
 class Log:
@@ -47,11 +53,9 @@ class Log:
     def __init__(self, name: str, data: bytes, *kinds: str) -> None:
         self.name = name
         self.kinds = frozenset(kinds)
-        for mark, encoding in _MARKS:
-            if data.startswith(mark):
-                data = data[len(mark) :].decode(encoding, "replace").encode("utf-8")
-        self.data = data.removeprefix(codecs.BOM_UTF8)
+        self.data, self._numbers = unwrapped(text_of(data))
         self._counted = (0, 1)
+        self._begun = (0, 0)
 
     def finds(self, text: bytes) -> Iterator[Place]:
         """The lines that hold a text, each once, from the first on; see MOST_FINDS."""
@@ -64,13 +68,22 @@ class Log:
     def line_at(self, place: int) -> Place:
         """The line around a byte. A carriage return ends a line too: progress bars rewrite theirs."""
         low, high = max(0, place - REACH), min(len(self.data), place + REACH)
-        start = max(self.data.rfind(b"\n", low, place), self.data.rfind(b"\r", low, place)) + 1 or low
+        begin = self._begin_of(place)
         ends = [
             end
             for end in (self.data.find(b"\n", place, high), self.data.find(b"\r", place, high))
             if end >= 0
         ]
-        return Place(start, min(ends, default=high))
+        return Place(max(begin, low), min(ends, default=high), begin)
+
+    def _begin_of(self, place: int) -> int:
+        """Where a line begins. What was found last is kept: finds in a long line come one after the other."""
+        known, searched = self._begun
+        low = searched if known <= searched <= place else max(0, place - LONGEST_LINE)
+        found = max(self.data.rfind(b"\n", low, place), self.data.rfind(b"\r", low, place)) + 1
+        begin = found or (known if low == searched else low)
+        self._begun = (begin, place)
+        return begin
 
     def number(self, place: int) -> int:
         """The number, from 1, of the line that a byte is in."""
@@ -79,21 +92,41 @@ class Log:
             known, number = 0, 1
         number += self.data.count(b"\n", known, place)
         self._counted = (place, number)
-        return number
+        return self._told(number)
+
+    def _told(self, number: int) -> int:
+        """The number that a line has in what was given."""
+        if self._numbers is None or number > len(self._numbers):
+            return number
+        return self._numbers[number - 1]
 
     def text(self, place: Place) -> Line:
-        """A line without its prefixes."""
-        return parse(self.data[place.start : place.end].decode("utf-8", "replace"))
+        """A line without its prefixes; of one that is very long its beginning and what is around the find."""
+        said = self.data[place.start : place.end].decode("utf-8", "replace")
+        if place.begin == place.start:
+            return parse(said)
+        head = self.data[place.begin : min(place.begin + _HEAD, place.start)].decode("utf-8", "replace")
+        return parse(f"{head} … {said}")
 
     def lines(self, start: int, most: int, most_bytes: int = 8 << 20) -> list[tuple[int, Line]]:
         """Up to `most` lines from the line around byte `start` on, with their numbers."""
         start = self.line_at(start).start if self.data else 0
         piece = self.data[start : start + most_bytes]
-        first = self.number(start)
+        self.number(start)
+        first = self._counted[1]
         return [
-            (first + number, parse(line[: 2 * REACH].decode("utf-8", "replace")))
-            for number, line in enumerate(piece.split(b"\n", most)[:most])
+            (self._told(number), parse(line[: 2 * REACH].decode("utf-8", "replace")))
+            for number, line in enumerate(piece.split(b"\n", most)[:most], first)
         ]
+
+    def after(self, start: int, most: int) -> int:
+        """The byte behind `most` lines from the line around byte `start` on; -1 where the log ends before."""
+        place = self.line_at(start).start
+        for _ in range(most):
+            place = self.data.find(b"\n", place) + 1
+            if not place:
+                return -1
+        return place
 
     def last_lines(self, most: int) -> list[tuple[int, Line]]:
         """The last `most` lines."""

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from boxwright.doctor.log import Log, Place
-from boxwright.doctor.signature import Signature
+from boxwright.doctor.log import Log
+from boxwright.doctor.signature import SEVERITIES, Signature
+from boxwright.doctor.talk import is_talk
+from boxwright.doctor.template import Match
 from boxwright.facts.parsers.log_lines import Line
 
 #: Bytes from which on a log is folded before it is searched.
@@ -17,8 +19,6 @@ DIGITS = b"0123456789"
 MOST_EVIDENCE = 3
 #: Places whose texts do not begin anew with a start of an engine.
 OF_THE_HOST = frozenset(("kernel", "nvidia-smi"))
-#: What a request's text stands in: whoever asks could write any error into it.
-_REQUEST = re.compile(r"^(Received request |Generated response |Receive: obj=|Finish: obj=)")
 _VERSION = re.compile(
     rb"(?:vLLM (?:API )?server version |Initializing a V\d LLM engine \(v?)(\d{1,4}\.\d{1,4}\.\d{1,4})"
 )
@@ -26,14 +26,19 @@ _VERSION = re.compile(
 
 @dataclass
 class Found:
-    """A signature in a log. position: the byte of its first line."""
+    """A signature in a log.
+
+    severity: the worst of its lines'. position: the byte of the first of these. lines: the byte of each that
+    shows it, its text, and the part of it that was looked for.
+    """
 
     signature: Signature
     log: Log
+    severity: str
     position: int
     values: Mapping[str, str]
     line: Line
-    lines: list[tuple[int, str]] = field(default_factory=list)
+    lines: list[tuple[int, str, str]] = field(default_factory=list)
     places: set[int] = field(default_factory=set)
     count: int = 0
 
@@ -49,25 +54,28 @@ def find(log: Log, signatures: Iterable[Signature], versions: Mapping[str, str] 
     known = versions_in(log.data) if versions is None else versions
     first = log.begin()
     by_anchor: dict[bytes, list[Signature]] = {}
+    remarks: list[Signature] = []
     for signature in signatures:
         if (
             signature.texts
             and signature.covers(known)
             and (not log.kinds or log.kinds.intersection(signature.where))
         ):
+            if signature.severity == "harmless":
+                remarks.append(signature)
             for text in signature.texts:
                 by_anchor.setdefault(text.anchor.encode(), []).append(signature)
     found: dict[str, Found] = {}
     for anchor in present(log.data, by_anchor):
-        wanted = by_anchor[anchor]
         for place in log.finds(anchor):
             line = log.text(place)
-            for signature in wanted:
+            for signature in by_anchor[anchor]:
                 if place.start < first and not OF_THE_HOST.issuperset(signature.where):
                     continue
-                values = signature.find(line.text)
-                if values is not None and _counts(signature, line):
-                    _add(found, signature, log, place, line, values)
+                match = signature.match(line.text)
+                severity = match and severity_of(signature, line, match)
+                if match and severity and not (severity != "harmless" and _shadowed(line, match, remarks)):
+                    _add(found, Found(signature, log, severity, place.start, match.values, line), match)
     return sorted(found.values(), key=lambda one: one.position)
 
 
@@ -83,33 +91,46 @@ def present(data: bytes, texts: Iterable[bytes]) -> list[bytes]:
     return [text for text in texts if text.translate(None, DIGITS) in folded]
 
 
-def _counts(signature: Signature, line: Line) -> bool:
-    """Whether a line can be what the signature means: what an engine tells in passing never is its end."""
-    if _REQUEST.match(line.text):
-        return False
-    return not (signature.severity == "fatal" and line.level in ("DEBUG", "INFO"))
+def severity_of(signature: Signature, line: Line, match: Match) -> str | None:
+    """How bad a find is, by who says it and how; None where it is not what the signature means.
+
+    What an engine tells in passing never is its end; what it warns of costs something, and it goes on.
+    """
+    if is_talk(line.text, match.begin):
+        return None
+    if signature.severity == "fatal" and not signature.consequence:
+        if line.level in ("DEBUG", "INFO"):
+            return None
+        if line.level == "WARNING":
+            return "slows"
+    return None if signature.severity == "fatal" and line.level in ("DEBUG", "INFO") else signature.severity
 
 
-def _add(
-    found: dict[str, Found],
-    signature: Signature,
-    log: Log,
-    place: Place,
-    line: Line,
-    values: Mapping[str, str],
-) -> None:
-    one = found.get(signature.id)
-    if one is None:
-        one = found[signature.id] = Found(signature, log, place.start, values, line)
-    elif place.start < one.position:
-        one.position, one.values, one.line = place.start, values, line
-    if place.start in one.places:
+def _shadowed(line: Line, match: Match, remarks: Iterable[Signature]) -> bool:
+    """Whether the find is part of a harmless remark that says more (a port is taken, and another tried)."""
+    for remark in remarks:
+        known = remark.match(line.text)
+        if known is not None and known.begin <= match.begin and match.end <= known.end:
+            return True
+    return False
+
+
+def _add(found: dict[str, Found], new: Found, match: Match) -> None:
+    """Count a find. What is told are the values and lines of the worst ones."""
+    one = found.setdefault(new.signature.id, new)
+    if SEVERITIES.index(new.severity) < SEVERITIES.index(one.severity):
+        one.severity, one.lines = new.severity, []
+        one.position, one.values, one.line = new.position, new.values, new.line
+    elif new.severity == one.severity and new.position < one.position:
+        one.position, one.values, one.line = new.position, new.values, new.line
+    if new.position in one.places:
         return
-    one.places.add(place.start)
+    one.places.add(new.position)
     one.count += 1
-    one.lines.append((place.start, line.text))
-    one.lines.sort()
-    del one.lines[MOST_EVIDENCE:]
+    if new.severity == one.severity:
+        one.lines.append((new.position, new.line.text, match.anchor))
+        one.lines.sort()
+        del one.lines[MOST_EVIDENCE:]
 
 
 def inside(found: Sequence[Found], texts: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boxwright.doctor.condition import Condition, ConditionError
-from boxwright.doctor.template import Template, TemplateError
+from boxwright.doctor.template import Match, Template, TemplateError
 from boxwright.doctor.versions import Versions
 
 #: fatal: nothing serves, or what serves is about to end. slows: it works, worse than it could. harmless: it
@@ -17,8 +17,8 @@ SEVERITIES = ("fatal", "slows", "harmless")
 #: Where a text is looked for. readings: not a text but values (metrics, states, facts).
 PLACES = ("engine", "unit", "docker", "hub", "nvidia-smi", "kernel", "readings")
 _KEYS = frozenset(
-    ("id", "where", "text", "when", "severity", "consequence", "explains", "versions", "cause", "fix",
-     "source", "example")
+    ("id", "where", "text", "when", "only", "never", "severity", "consequence", "explains", "versions",
+     "cause", "fix", "source", "example")
 )  # fmt: skip
 
 
@@ -31,8 +31,9 @@ class Signature:
     """One fault or remark.
 
     where: places of PLACES. texts: any of them in a line is a find. when: conditions on readings, all of
-    which must hold. consequence: it only says that something else went wrong. explains: ids of what follows
-    from it. cause, fix: with `{values}` of the texts; a fix whose value was not captured is left out.
+    which must hold. only, never: how a value of the text must begin, or must not: one of several ways,
+    whatever their case. consequence: it only says that something else went wrong. explains: ids of what
+    follows from it. cause, fix: with `{values}` of the texts; a fix whose value was not captured is left out.
     example: lines that it matches (for readings: values).
     """
 
@@ -45,17 +46,30 @@ class Signature:
     example: tuple[Any, ...]
     texts: tuple[Template, ...] = ()
     when: tuple[Condition, ...] = ()
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    never: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     consequence: bool = False
     explains: frozenset[str] = frozenset()
     versions: Mapping[str, Versions] = field(default_factory=dict)
 
     def find(self, line: str) -> dict[str, str] | None:
         """The values of a line that it matches; None where it does not."""
+        found = self.match(line)
+        return None if found is None else found.values
+
+    def match(self, line: str) -> Match | None:
+        """The first of its texts that is in the line; None where none is."""
         for text in self.texts:
-            values = text.find(line)
-            if values is not None:
-                return values
+            found = text.match(line)
+            if found is not None and self._means(found.values):
+                return found
         return None
+
+    def _means(self, values: Mapping[str, str]) -> bool:
+        """Whether the values are those that it is about."""
+        return all(
+            values.get(name, "").lower().startswith(begins) for name, begins in self.only.items()
+        ) and not any(values.get(name, "").lower().startswith(begins) for name, begins in self.never.items())
 
     def holds(self, readings: Mapping[str, Any]) -> bool:
         """Whether all its conditions hold."""
@@ -104,6 +118,15 @@ def _parse(entry: Mapping[str, Any], name: str) -> Signature:
         raise SignatureError(
             f"its cause names what not every text captures: {_names(entry['cause']) - known}"
         )
+    beginnings = {
+        key: {
+            name: tuple(str(one).lower() for one in _listed(ways))
+            for name, ways in (entry.get(key) or {}).items()
+        }
+        for key in ("only", "never")
+    }
+    if any(set(names) - known for names in beginnings.values()) or (when and any(beginnings.values())):
+        raise SignatureError("only and never are about values that every text captures")
     fixes = _listed(entry["fix"])
     captured = frozenset[str]().union(*(text.names for text in texts)) if texts else known
     if any(_names(fix) - captured for fix in fixes):
@@ -120,6 +143,8 @@ def _parse(entry: Mapping[str, Any], name: str) -> Signature:
         example=tuple(_listed(entry["example"])),
         texts=texts,
         when=when,
+        only=beginnings["only"],
+        never=beginnings["never"],
         consequence=bool(entry.get("consequence", False)),
         explains=frozenset(_listed(entry.get("explains", ()))),
         versions={engine: Versions.parse(text) for engine, text in (entry.get("versions") or {}).items()},

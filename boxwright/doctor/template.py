@@ -39,6 +39,16 @@ class _Gap:
     after: str
 
 
+@dataclass(frozen=True)
+class Match:
+    """A text in a line. begin, end: where it stands there. anchor: its longest literal part."""
+
+    values: dict[str, str]
+    begin: int
+    end: int
+    anchor: str
+
+
 class Template:
     """One text to look for in lines."""
 
@@ -76,6 +86,11 @@ class Template:
 
     def find(self, line: str) -> dict[str, str] | None:
         """The values captured from the line; None where the text is not in it."""
+        found = self.match(line)
+        return None if found is None else found.values
+
+    def match(self, line: str) -> Match | None:
+        """The text in the line; None where it is not there."""
         if self.anchor not in line:
             return None
         place = -1
@@ -83,13 +98,14 @@ class Template:
             place = line.find(self._first, place + 1)
             if place < 0:
                 return None
-            found = self._at(line, place + len(self._first))
+            found = self._at(line, place)
             if found is not None:
                 return found
         return None
 
-    def _at(self, line: str, place: int) -> dict[str, str] | None:
+    def _at(self, line: str, begin: int) -> Match | None:
         values: dict[str, str] = {}
+        place = begin + len(self._first)
         for gap in self._gaps:
             end = line.find(gap.after, place) if gap.after else _end(line, place, gap.kind)
             if end < 0:
@@ -100,7 +116,7 @@ class Template:
             if gap.name:
                 values[gap.name] = value[:LONGEST_VALUE].strip()
             place = end + len(gap.after)
-        return values
+        return Match(values, begin, place, self.anchor)
 
 
 def _end(line: str, place: int, kind: str) -> int:

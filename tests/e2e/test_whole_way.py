@@ -289,8 +289,9 @@ def test_check_mode_reports_no_change(verb, box):
 def test_the_doctor_finds_a_provisioned_box_well(verb, box):
     ran = verb("doctor", "--host", "lab1", "--json")
     assert ran.status == 0, ran.output
-    assert ran.json["verdict"] != "fatal"
-    assert [(one["name"], one["state"]) for one in ran.json["deployments"]] == [("smollm2", "serving")]
+    found = ran.json["lab1"]
+    assert found["verdict"] != "fatal"
+    assert [(one["name"], one["state"]) for one in found["deployments"]] == [("smollm2", "serving")]
 
 
 def test_a_benchmark_tells_the_engines_own_figures_and_keeps_them(verb, box, key):
@@ -340,7 +341,7 @@ def test_libraries_that_do_not_fit_the_module_are_told_and_what_runs_is_left(ver
     assert re.search(r"Reboot needed: module 580\.105\.08 is loaded, the libraries are 580\.105 ", ran.output)
     assert "nvidia_driver_reboot: true" in ran.output
     assert diagnosed.status == 1, diagnosed.output
-    assert diagnosed.json["causes"][0]["id"] == "driver-mismatch"
+    assert diagnosed.json["lab1"]["causes"][0]["id"] == "driver-mismatch"
     assert state_of_engine(box) == before
 
 

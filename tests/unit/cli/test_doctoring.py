@@ -1,8 +1,6 @@
 """The verb doctor on logs, and on what a run over hosts brought."""
 
-import io
 import json
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -54,18 +52,6 @@ def test_json_has_stable_keys(capsys, log):
     assert set(found) == {"log", "verdict", "causes", "consequences", "harmless"}
     keys = "id severity cause fix link count values because past evidence"
     assert set(found["causes"][0]) == set(keys.split())
-
-
-def test_standard_input(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(FATAL.encode())))
-    assert run(capsys, log="-")[0] == 1
-
-
-@pytest.mark.parametrize("path", ["/does/not/exist", "/", "", "a\0b"])
-def test_a_log_that_cannot_be_read(path):
-    with pytest.raises(UserError, match="cannot be read") as error:
-        doctoring.doctor((), (), log=path)
-    assert error.value.status == 2
 
 
 def test_a_log_and_a_host_at_once_are_refused():
@@ -132,10 +118,10 @@ def test_json_of_hosts(capsys, hosts):
     assert (found["b"]["failure"], found["b"]["verdict"]) == ("no route", None)
 
 
-def test_one_host_is_not_wrapped_and_a_plan_that_failed_takes_nothing_away(capsys, hosts):
+def test_one_host_is_told_by_its_name_too_and_a_plan_that_failed_takes_nothing_away(capsys, hosts):
     hosts(a=host("a", RAW, failure={"kind": "failed", "message": "the hub is down"}))
     status, out = run(capsys, hosts=("a",), as_json=True)
-    assert (status, json.loads(out)["verdict"], json.loads(out)["plan"]) == (0, "fine", None)
+    assert (status, json.loads(out)["a"]["verdict"], json.loads(out)["a"]["plan"]) == (0, "fine", None)
 
 
 def test_a_name_of_a_log_moves_no_cursor(capsys, tmp_path):

@@ -15,7 +15,7 @@ from boxwright.facts.parsers.log_lines import parse
         ("(APIServer pid=3) (EngineCore_0 pid=29) (VllmWorker TP0 pid=302) WARNING 09-07 11:25:27 text",
          "VllmWorker TP0 pid=302", "WARNING", "text"),
         ("[rank0]:   File \"x.py\", line 1", "rank0", None, "  File \"x.py\", line 1"),
-        ("[rank1]:[E731 01:24:58.516 ProcessGroupNCCL.cpp:2119] text", "rank1", None,
+        ("[rank1]:[E731 01:24:58.516 ProcessGroupNCCL.cpp:2119] text", "rank1", "ERROR",
          "[E731 01:24:58.516 ProcessGroupNCCL.cpp:2119] text"),
         ("(see [rank0]: above)", "", None, "(see [rank0]: above)"),
         ("[2026-11-29 12:00:00 TP0] The server is fired up", "", None, "The server is fired up"),
