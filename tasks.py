@@ -219,13 +219,17 @@ def recommend(
     )
 
 
-@task(klass=WordOrNone, positional=["gate"], help={"gate": "the id that a plan printed", "json": JSON})
+@task(
+    klass=WordOrNone,
+    positional=["gate"],
+    help={"gate": "an id that plan or doctor printed", "json": JSON},
+)
 @told
 def explain(c: Any, gate: str = "", json: bool = False) -> None:
-    """Tell the story of a gate or an advice, with its source; without an id, list them."""
-    from boxwright.cli import planning
+    """Tell the story of a gate, an advice or a fault, with its source; without an id, list them."""
+    from boxwright.cli import explaining
 
-    planning.explain(gate, as_json=json)
+    explaining.explain(gate, as_json=json)
 
 
 @task(iterable=["host", "inventory"], help={"host": HOST, "inventory": INVENTORY, "json": JSON})

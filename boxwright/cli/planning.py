@@ -1,11 +1,8 @@
-"""The verbs that answer before anything is touched: plan, facts, explain."""
+"""The verbs that answer before anything is touched: plan, facts."""
 
 from __future__ import annotations
 
-import inspect
-import re
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +10,14 @@ from boxwright import catalog, planner
 from boxwright import facts as host_facts
 from boxwright.cli import drawing, lab, recorded
 from boxwright.cli.ansible_run import play
-from boxwright.cli.console import say, show_json, table
+from boxwright.cli.console import show_json
 from boxwright.cli.ssh_trouble import answers, by_host, tell_missed
 from boxwright.cli.targets import targets
 from boxwright.cli.validating import refuse_problems
-from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_REFUSED, UserError
+from boxwright.errors import EXIT_FAILED, EXIT_REFUSED, UserError
 from boxwright.facts import HostFacts
-from boxwright.planner import rules
 from boxwright.spec.inventory import Inventory
-from boxwright.spec.suggestions import nearest
 from boxwright.spec.validate import judged_box
-from boxwright.texts import printable
 
 
 def plan(
@@ -111,50 +105,3 @@ def read_facts(
     report = play("facts.yml", names, inventories, quiet=True)
     found, missed = answers(report.hosts, names, "host_facts", inventory)
     return {name: host_facts.parse(one["raw"], name) for name, one in found.items()}, missed
-
-
-def explain(gate: str, *, as_json: bool = False) -> None:
-    """Tell one rule's story, or list the rules."""
-    stories: Mapping[str, Any] = rules.stories()
-    if not gate:
-        if as_json:
-            show_json(
-                {
-                    key: {"kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source}
-                    for key, story in stories.items()
-                }
-            )
-        else:
-            table(
-                ["id", "kind", "what"],
-                [
-                    [key, story.kind, _first_sentence(inspect.cleandoc(story.text))]
-                    for key, story in sorted(stories.items())
-                ],
-            )
-        return
-    if gate not in stories:
-        raise UserError(
-            f'no gate or advice is named "{printable(gate)}"',
-            status=EXIT_BAD_INPUT,
-            ways_out=(
-                *([f"./invoke explain {guess}"] if (guess := nearest(gate, stories)) else []),
-                "./invoke explain lists them",
-            ),
-        )
-    story = stories[gate]
-    if as_json:
-        show_json(
-            {"id": gate, "kind": story.kind, "story": inspect.cleandoc(story.text), "source": story.source}
-        )
-        return
-    say(f"{gate} ({story.kind})")
-    say(textwrap.indent(inspect.cleandoc(story.text), "  "))
-    say(f"  source: {story.source}")
-
-
-def _first_sentence(text: str) -> str:
-    """The first sentence, whole: up to a full stop (or another end) with a space and a capital behind it."""
-    flowing = " ".join(text.split("\n\n")[0].split())
-    end = re.search(r"[.!?]\"?(?=\s[A-Z\"`])", flowing)
-    return flowing[: end.end()] if end else flowing

@@ -89,6 +89,11 @@ class Signature:
         fixes = tuple(_fill(fix, known) for fix in self.fix if _names(fix) <= set(known))
         return _fill(self.cause, {**dict.fromkeys(_names(self.cause), "?"), **known}), fixes
 
+    def explained(self) -> tuple[str, tuple[str, ...]]:
+        """Cause and fixes without a log: the names of values stand for them, in capitals."""
+        names = {name for text in (self.cause, *self.fix) for name in _names(text)}
+        return self.told({name: name.upper() for name in names})
+
 
 def parse(entry: Any, file: str) -> Signature:
     """A signature out of the data. Raises SignatureError."""

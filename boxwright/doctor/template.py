@@ -99,7 +99,7 @@ class Template:
             if place < 0:
                 return None
             found = self._at(line, place)
-            if found is not None:
+            if found is not None and _whole(line, found.begin) and _whole(line, found.end):
                 return found
         return None
 
@@ -117,6 +117,15 @@ class Template:
                 values[gap.name] = value[:LONGEST_VALUE].strip()
             place = end + len(gap.after)
         return Match(values, begin, place, self.anchor)
+
+
+def _whole(line: str, place: int) -> bool:
+    """Whether no word goes on across a place: part of a longer name is another name."""
+    return not 0 < place < len(line) or not (_of_word(line[place - 1]) and _of_word(line[place]))
+
+
+def _of_word(character: str) -> bool:
+    return character == "_" or (character.isascii() and character.isalnum())
 
 
 def _end(line: str, place: int, kind: str) -> int:

@@ -68,13 +68,7 @@ def root_cause(log: Iterable[Line], last: int = 5) -> RootCause | None:
                 said = [*said[: MOST_LINES - 1], "raised from " + real[0].lines[0]]
             return RootCause(_short(said), real[0].place, sure=True)
     for pattern in _PLAIN_CAUSES:
-        plain = [
-            (place, line.text)
-            for place, line in lines
-            if line.level not in (*PASSING, "WARNING")
-            and pattern.search(line.text.strip())
-            and not is_talk(line.text)
-        ]
+        plain = [(place, line.text) for place, line in lines if _names_cause(pattern, line)]
         if plain:
             return RootCause(_short(text for _, text in plain[:2]), plain[0][0], sure=True)
     if found:
@@ -86,6 +80,15 @@ def root_cause(log: Iterable[Line], last: int = 5) -> RootCause | None:
     if not lines or not last:
         return None
     return RootCause(_short(line.text for _, line in lines[-last:]), lines[-last:][0][0], sure=False)
+
+
+def _names_cause(pattern: re.Pattern[str], line: Line) -> bool:
+    """Whether a line names a cause: neither in passing, nor as a warning, nor in what somebody said."""
+    if line.level in (*PASSING, "WARNING"):
+        return False
+    text = line.text.strip()
+    found = pattern.search(text)
+    return found is not None and not is_talk(text, found.start())
 
 
 def _short(lines: Iterable[str]) -> tuple[str, ...]:

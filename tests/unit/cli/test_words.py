@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from boxwright.cli.planning import _first_sentence
+from boxwright.cli.explaining import first_sentence
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -74,4 +74,4 @@ def test_the_list_of_rules_has_whole_sentences():
     rows = " ".join(called("explain").stdout.split())
     assert "its last release is of" in rows or 'no longer be maintained" since' in rows
     stories = json.loads(called("explain", "--json").stdout)
-    assert all(_first_sentence(one["story"]).endswith((".", "!", "?", '."')) for one in stories.values())
+    assert all(first_sentence(one["story"]).endswith((".", "!", "?", '."')) for one in stories.values())
