@@ -210,14 +210,14 @@ def _read(log: Log, first: int, place: int) -> tuple[list[tuple[int, Line]], Roo
             break
         begin = max(first, log.line_at(place).start - 4096)
         lines = log.lines(begin, MOST_LINES)
-        found = root_cause((line for _, line in lines), last=0)
+        found = root_cause((line for _, line in lines), last=0, parts=not log.kinds)
         end = log.after(begin, MOST_LINES)
         if (found is not None and not found.wrapper) or end < 0:
             return lines, found
         place = log.data.find(TRACEBACK.encode(), end)
     if not lines:
         lines = [one for one in log.last_lines(MOST_LINES) if one[0] >= log.number(first)]
-        found = root_cause((line for _, line in lines), last=0)
+        found = root_cause((line for _, line in lines), last=0, parts=not log.kinds)
     return lines, found
 
 

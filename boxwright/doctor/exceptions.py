@@ -11,13 +11,13 @@ from boxwright.facts.parsers.log_lines import Line
 #: How a traceback begins, of Python and of programs that draw a frame around it.
 TRACEBACK = "Traceback (most recent call last)"
 #: What an exception's last lines look like: its class, with its module, and a message.
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*)(?:: (?P<message>.*))?$")
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*)(?::(?: (?P<message>.*))?)?$")
 #: Right behind the frames a class may have any name (socket.gaierror, zlib.error).
-_AT_THE_END = re.compile(r"^(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:: .*)?$")
-#: What is surely one, also where other programs' lines stand between it and its frames.
-_SURELY = re.compile(
+_AT_THE_END = re.compile(r"^(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?::(?: .*)?)?$")
+#: What is surely one, also where others' lines stand between it and its frames, or where it stands alone.
+SURELY = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Resources|Expired|Timeout|Group|Iteration)"
-    r"(?:: .*)?$"
+    r"(?::(?: .*)?)?$"
 )
 _CHAINED = re.compile(r"^(The above exception was the direct cause|During handling of the above exception)")
 #: Exceptions that only say that another one happened elsewhere.
@@ -58,7 +58,12 @@ class Raised:
     @property
     def wrapper(self) -> bool:
         """Whether it only says that another one happened elsewhere."""
-        return bool(_WRAPPER.search(self.lines[0]))
+        return wraps(self.lines[0])
+
+
+def wraps(text: str) -> bool:
+    """Whether an exception only says that another one happened elsewhere."""
+    return bool(_WRAPPER.search(text))
 
 
 def chains(lines: Sequence[Placed]) -> list[list[Raised]]:
@@ -87,7 +92,7 @@ def _of_process(own: Sequence[Placed]) -> list[tuple[int, list[Raised]]]:
             raised, after = (
                 _said(own, position, _indent(own[position][1].text)) if position < len(own) else (None, 0)
             )
-        elif _begins(line.text):
+        elif begins(line.text):
             raised, after = _raised(own, position, _indent(line.text), line)
         else:
             continue
@@ -107,7 +112,7 @@ def _of_process(own: Sequence[Placed]) -> list[tuple[int, list[Raised]]]:
     return found
 
 
-def _begins(text: str) -> bool:
+def begins(text: str) -> bool:
     """Whether a traceback begins with the line: behind its words is at most a frame that somebody drew."""
     _, words, rest = text.rpartition(TRACEBACK)
     return bool(words) and not rest.strip(": \u2500\u256e\u2501\u2513")
@@ -136,7 +141,7 @@ def _raised(own: Sequence[Placed], position: int, indent: int, opening: Line) ->
     between, strange = 0, False
     while position < len(own) and between <= MOST_BETWEEN:
         text = own[position][1].text
-        if _begins(text) or _CHAINED.match(text.strip()) or _DIVIDER.match(text):
+        if begins(text) or _CHAINED.match(text.strip()) or _DIVIDER.match(text):
             return None, position
         if _indent(text) > indent or text.lstrip().startswith(_DRAWN) or not text.strip():
             position += 1
@@ -156,8 +161,8 @@ def _said(
     """The exception at `position`, if one is there, with the lines of its message; and where to read on."""
     place, first = own[position]
     text = first.text.strip()[:LONGEST]
-    known = _SURELY.match(text) if sure else _EXCEPTION.match(text) or _AT_THE_END.match(text)
-    if not known or _begins(text):
+    known = SURELY.match(text) if sure else _EXCEPTION.match(text) or _AT_THE_END.match(text)
+    if not known or begins(text):
         return None, position
     said = [_dedented(first.text, indent)]
     after = position + 1
@@ -179,7 +184,7 @@ def _said(
 
 def _is_chained(own: Sequence[Placed], position: int) -> bool:
     """Whether another exception led to the one at `position`: it is said right above its traceback."""
-    while position > 0 and not _begins(own[position][1].text):
+    while position > 0 and not begins(own[position][1].text):
         position -= 1
     return any(_CHAINED.match(line.text.strip()) for _, line in own[max(0, position - MOST_ABOVE) : position])
 

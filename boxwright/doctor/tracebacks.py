@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from boxwright.doctor.exceptions import PASSING, chains
+from boxwright.doctor.exceptions import PASSING, SURELY, begins, chains, wraps
 from boxwright.doctor.talk import is_talk
 from boxwright.facts.parsers.log_lines import Line
 
@@ -48,13 +48,13 @@ class RootCause:
     wrapper: bool = False
 
 
-def root_cause(log: Iterable[Line], last: int = 5) -> RootCause | None:
+def root_cause(log: Iterable[Line], last: int = 5, *, parts: bool = False) -> RootCause | None:
     """The lines that say why an engine ended; its `last` ones when nothing in it looks like a cause.
 
     vLLM's server process ends with "Engine core initialization failed. See root cause above": the cause is
     the first exception of another process, hundreds of lines earlier. Of exceptions raised from one another
     the last is what its author meant a person to read; the innermost is given beside it. Places are indices
-    into `log`.
+    into `log`. parts: somebody may have pasted only the end of a traceback, or its beginning.
     """
     lines = [
         (place, line) for place, line in enumerate(log) if line.text.strip() and not _NOISE.match(line.text)
@@ -74,12 +74,31 @@ def root_cause(log: Iterable[Line], last: int = 5) -> RootCause | None:
     if found:
         only = found[0][-1]
         return RootCause(_short(only.lines), only.place, sure=True, wrapper=True)
+    part = _part(lines) if parts else None
+    if part is not None:
+        return part
     errors = [(place, line.text) for place, line in lines if line.level in ("ERROR", "CRITICAL")]
     if errors:
         return RootCause(_short(text for _, text in errors[:3]), errors[0][0], sure=True)
     if not lines or not last:
         return None
     return RootCause(_short(line.text for _, line in lines[-last:]), lines[-last:][0][0], sure=False)
+
+
+def _part(lines: Sequence[tuple[int, Line]]) -> RootCause | None:
+    """What a part of a traceback tells: the last exception that stands alone, or the first frames."""
+    alone = [
+        (place, line.text.strip())
+        for place, line in lines
+        if _names_cause(SURELY, line) and not wraps(line.text.strip())
+    ]
+    if alone:
+        return RootCause(_short([alone[-1][1]]), alone[-1][0], sure=True)
+    for index, (place, line) in enumerate(lines):
+        if begins(line.text) and line.level not in (*PASSING, "WARNING"):
+            shown = lines[index : index + MOST_LINES]
+            return RootCause(_short(one.text for _, one in shown), place, sure=True)
+    return None
 
 
 def _names_cause(pattern: re.Pattern[str], line: Line) -> bool:

@@ -32,8 +32,8 @@ _EPOCH = re.compile(r"^(\d{9,11}\.\d{3,6}) ")
 _LEVEL = r"(?:DEBUG|TRACE|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)"
 _PREFIX = re.compile(
     # Some releases stack the names of processes, the one that speaks last.
-    r"^(?:\([\w.-]{1,64}(?: [\w=.-]{1,64}){0,4}\) ?(?=\()){0,4}"
-    r"(?:\((?P<process>[\w.-]{1,64}(?: [\w=.-]{1,64}){0,4})\) ?|\[(?P<rank>rank\d{1,5})\]: ?)?"
+    r"^(?:\([\w.-]{1,64}(?:,? [\w=.:-]{1,64}){0,4}\) ?(?=\()){0,4}"
+    r"(?:\((?P<process>[\w.-]{1,64}(?:,? [\w=.:-]{1,64}){0,4})\) ?|\[(?P<rank>rank\d{1,5})\]: ?)?"
     r"(?:(?P<level>" + _LEVEL + r"):? +"
     r"(?P<at>\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? )?(?:\[[^\]]*\] ?)?"
     # As Python's logging has it by itself, and as others shape it: WARNING:name:, - name - WARNING -.

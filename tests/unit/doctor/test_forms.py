@@ -249,6 +249,24 @@ def test_what_is_no_exception_of_python_is_an_end_too(line):
         assert found.causes[0].evidence[0].text.strip() == line
 
 
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("RuntimeError: the frobnicator is odd", "RuntimeError: the frobnicator is odd"),
+        ("  File \"/a.py\", line 1, in f\n    x()\nRuntimeError: odd", "RuntimeError: odd"),
+        ("  File \"/a.py\", line 3\n    def f(\n         ^\nSyntaxError: odd", "SyntaxError: odd"),
+        (PLAIN.partition("engine.plan")[0], "Traceback (most recent call last):"),
+        (PLAIN.partition("engine.plan")[0] + "a.BError: \n  nested: 1", "a.BError:"),
+        ("(RayWorker pid=9, ip=192.0.2.1) Traceback (most recent call last):\n"
+         "(RayWorker pid=9, ip=192.0.2.1)   File \"/a.py\", line 1\n"
+         "(RayWorker pid=9, ip=192.0.2.1) RuntimeError: odd", "RuntimeError: odd"),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_traceback_tells_what_it_can(log, said):
+    found = diagnose([Log("log", log.encode())])
+    assert (found.verdict, found.causes[0].id, found.causes[0].evidence[0].text) == ("fatal", "unknown", said)
+
+
 def test_lines_are_numbered_as_in_the_file():
     lines = as_docker([*BEFORE, *PLAIN.splitlines()])
     found = diagnose([Log("log", "\n".join(lines).encode())])

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from boxwright.doctor import Log, signatures
 from boxwright.doctor import signature as signature_module
-from boxwright.doctor import signatures
 from boxwright.doctor.condition import Condition
+from boxwright.doctor.matcher import find
 from boxwright.doctor.signature import SignatureError, parse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,9 +41,9 @@ def test_an_example_is_found_and_a_near_miss_is_not(signature, line):
 @pytest.mark.parametrize(("signature", "line"), LINES, ids=ids(LINES))
 def test_no_other_fatal_signature_claims_it(signature, line):
     claimed = {
-        one.id
-        for one in TEXTS
-        if one.severity == "fatal" and not one.consequence and one.find(line) is not None
+        one.signature.id
+        for one in find(Log("log", line.encode()), TEXTS)
+        if one.severity == "fatal" and not one.signature.consequence
     }
     # One that explains the other may be in the same line: the deeper one is then the cause.
     related = {one.id for one in TEXTS if one.id in signature.explains or signature.id in one.explains}
