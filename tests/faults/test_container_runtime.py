@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -360,3 +361,8 @@ def test_uninstall_brings_back_what_was_there_before(provisioned, bare):
     # Which services run just now depends on who is logged in.
     lost = {what: sorted(set(bare[what]) - set(after[what])) for what in bare if what != "services"}
     assert {what: found for what, found in lost.items() if found} == {}
+    # Docker's own packages are removed and not purged, for that would take images along.
+    data = re.compile(r"(docker|containerd)\S* \S+ rc")
+    for what in ("packages", "holds", "asked for by name", "sources", "units", "modules"):
+        more = [line for line in after[what] if line not in bare[what] and not data.match(line)]
+        assert (what, more) == (what, [])
