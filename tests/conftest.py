@@ -17,8 +17,10 @@ from boxwright.cli import lab as cli_lab
 sys.path.insert(0, str(Path(__file__).parent))
 from lab_boxes import ROOT, RoleBox, SimulatedHost
 
-# A busy machine is no fault of the code: no example has a deadline.
-hypothesis.settings.register_profile("boxwright", deadline=None)
+# A busy machine is no fault of the code: no example has a deadline, and none is made too slowly.
+hypothesis.settings.register_profile(
+    "boxwright", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("boxwright")
 
 DEFAULT_SUITE = "trixie"
