@@ -72,6 +72,7 @@ class BootCommand:
 
     what: persistence, clocks, memory clocks, power limit, application clocks; of a line that is more than one
     plain call, `other`. card: index, UUID or bus address, None for all. movable: a whole line of rc.local.
+    via: the `file:line` that runs the script it stands in, "" where none does.
     """
 
     path: str
@@ -80,6 +81,7 @@ class BootCommand:
     what: str
     card: str | None = None
     movable: bool = False
+    via: str = ""
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ def _boot_commands(data: Raw) -> Iterator[BootCommand]:
             what=str(one.get("what", "")),
             card=card if isinstance(card, str) else None,
             movable=one.get("movable") is True,
+            via=str(one.get("via") or ""),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from boxwright.facts.kept import BootCommand
 from boxwright.facts.model import Card
+from boxwright.facts.parsers import smi_commands
 from boxwright.planner.case import Host
 
 
@@ -19,7 +20,7 @@ def covered(host: Host, command: BootCommand) -> bool:
     cards = [
         card
         for card in host.facts.cards
-        if not card.lost and command.card in (None, str(card.index), card.uuid, card.pci_bus)
+        if not card.lost and smi_commands.is_card(command.card, card.index, card.uuid, card.pci_bus)
     ]
     return bool(cards) and all(_sets(host, card, command.what) for card in cards)
 

@@ -2,16 +2,21 @@
 
 import json
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import docker_daemon, docker_proxy, docker_unit, systemctl
+from ansible.module_utils import docker_daemon, docker_proxy, docker_unit, systemctl, systemd_texts
 from ansible.module_utils.command import Result
 from ansible.module_utils.daemon_json import ConfigError
 from ansible.module_utils.docker_daemon import DaemonError, Version
-from ansible.module_utils.docker_proxy import drop_in_text, variables_text
+from ansible.module_utils.docker_proxy import ProxyError, drop_in_text, variables_text
 from ansible.module_utils.docker_settings import due, ours, overlay
 from ansible.module_utils.docker_unit import DaemonUnit
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from boxwright.ansible.action.docker_daemon_config import describe
 from boxwright.ansible.modules import docker_daemon_config
@@ -88,6 +93,75 @@ def test_a_proxys_files():
     assert "EnvironmentFile=-/etc/boxwright/docker-proxy.env\n" in drop_in_text(
         "/etc/boxwright/docker-proxy.env"
     )
+
+
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1),
+    st.lists(st.text(alphabet="%$\"'\\\\ #;`é.*", max_size=8), max_size=3),
+)
+@example("http://me:p%40s\"s'w`$HOME${X}\\\\#;@proxy:3128", ["a b", "%n", "$x", "\\\\"])
+def test_systemd_reads_back_what_is_declared_of_a_proxy(proxy, no_proxy):
+    proxy = proxy.replace(" ", "")
+    text = variables_text(proxy, no_proxy)
+    if text is None:
+        assert not proxy
+        return
+    assert systemd_texts.variables(text) == {
+        "HTTP_PROXY": proxy,
+        "HTTPS_PROXY": proxy,
+        "NO_PROXY": ",".join(dict.fromkeys(["localhost", "127.0.0.1", "::1", *no_proxy])),
+    }
+
+
+@pytest.mark.parametrize(
+    ("proxy", "no_proxy", "variable"),
+    [
+        ("http://proxy:3128\nLD_PRELOAD=/x", [], "box_proxy"),
+        ("http://proxy:3128\r", [], "box_proxy"),
+        ("http://proxy :3128", [], "box_proxy"),
+        ("http://proxy\0", [], "box_proxy"),
+        ("http://\ud800", [], "box_proxy"),
+        ("http://proxy:3128", ["a", "b\nX=1"], "box_no_proxy"),
+        ("http://proxy:3128", ["\udc80"], "box_no_proxy"),
+    ],
+)
+def test_a_proxy_that_no_file_can_hold_is_refused(proxy, no_proxy, variable):
+    with pytest.raises(ProxyError, match=variable) as error:
+        variables_text(proxy, no_proxy)
+    str(error.value).encode("ascii")
+
+
+@pytest.mark.parametrize("path", ["/etc/100%/b w", "/etc/*", "/etc/[a]?", "/etc/x\\y"])
+def test_the_drop_in_names_its_file_and_no_pattern(path):
+    line = drop_in_text(path).splitlines()[-1]
+    assert line.startswith("EnvironmentFile=-")
+    read_as = line.partition("=-")[2].replace("%%", "%")
+    assert re.sub(r"\\(.)", r"\1", read_as) == path
+    assert "%" not in line.replace("%%", "")
+
+
+def test_a_directory_that_no_unit_can_name_is_refused():
+    with pytest.raises(ProxyError, match="box_config_dir"):
+        drop_in_text("/etc/a\nExecStart=/bin/x")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not here")
+@pytest.mark.parametrize("path", ["/etc/boxwright/x.env", "/etc/100%n/b w/x.env", "/etc/a\"b'c/x.env"])
+def test_systemd_itself_takes_the_drop_in(tmp_path, path):
+    unit = tmp_path / "boxwright-test.service"
+    unit.write_text("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n" + drop_in_text(path))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--generators=no", str(unit)],
+        capture_output=True, text=True, check=False, env={**os.environ, "SYSTEMD_LOG_LEVEL": "info"},
+    )  # fmt: skip
+    assert "boxwright-test.service:" not in done.stderr, done.stderr
+    broken = tmp_path / "boxwright-broken.service"
+    broken.write_text(unit.read_text().replace("EnvironmentFile=-/", "EnvironmentFile=-"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--generators=no", str(broken)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "boxwright-broken.service:" in done.stderr, "it tells of a value that it cannot take"
 
 
 class Host:

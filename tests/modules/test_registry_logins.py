@@ -224,3 +224,81 @@ def test_what_facts_tell_are_names_alone(host, declare, authority):
     assert registry_logins.kept(str(host.receipt.parent)) == ["other:1", HOST]
     host.receipt.write_text("{")
     assert registry_logins.kept(str(host.receipt.parent)) == ["other:1"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "..", "../..", "../../../tmp/x", "a/../b", "a/b", "/etc", "a b", "a\nb", "a:5000\n",
+        "a:", "a:port", "a:70000", "https://a", "a%2f", "-a", "a-", "é.example", "a\\b", "a" * 300,
+        "[::1", "user@a",
+    ],
+)  # fmt: skip
+def test_a_host_that_is_no_registry_is_refused_before_anything(host, declare, authority, name):
+    result = declare({**LOGIN, "host": name, "ca": authority})
+    assert result["failed"] is True
+    assert "container_runtime_registries" in result["msg"]
+    assert "nothing was changed" in result["msg"]
+    assert host.tried == []
+    assert not host.config.exists()
+    assert not host.certificates.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "registry.example.org", "10.0.0.5:5000", "[::1]:5000", "[fe80::1]", "docker.io"]
+)
+def test_names_of_registries_are_taken(host, declare, name):
+    assert declare({**LOGIN, "host": name})["changed"] is True
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("username", "me:you"),
+        ("username", "me\n"),
+        ("password", "secret-word\n"),
+        ("password", "secret-word\0"),
+    ],
+)
+def test_a_login_that_cannot_be_sent_is_refused_without_a_word_of_it(host, declare, field, value):
+    result = declare({**LOGIN, field: value})
+    assert result["failed"] is True
+    assert f"the {field} for {HOST} holds" in result["msg"]
+    assert "secret-word" not in json.dumps(result["msg"])
+    assert (host.tried, host.config.exists()) == ([], False)
+
+
+@pytest.mark.parametrize("password", ["p\"w'$x%`\\\\ é ü;#", "ünï 密码", "-x", " "])
+def test_odd_passwords_come_back_as_they_are(host, declare, password):
+    declare({**LOGIN, "password": password})
+    assert find(HOST).password == password
+
+
+def test_an_authority_with_words_of_other_languages_around_it_is_taken(host, declare, authority):
+    text = "# Főtanúsítvány ü\r\n" + authority
+    assert declare({**LOGIN, "ca": text})["changed"] is True
+    assert "Főtanúsítvány" in host.certificate.read_text()
+    assert declare({**LOGIN, "ca": text})["changed"] is False
+
+
+@pytest.mark.parametrize("field", ["host", "username", "password", "ca"])
+@pytest.mark.parametrize("half", [chr(0xD800), chr(0xDC80)])
+def test_half_a_character_is_refused_and_not_written_out(field, half):
+    one = {**LOGIN, "ca": "", field: "secret-word" + half}
+    (told,) = registry_logins.mistakes(one)
+    told.encode("ascii")
+    assert field in told
+    assert "secret-word" not in told or field == "host"
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "none"])
+def test_an_authority_that_is_none_is_refused(host, declare, authority, damage):
+    text = {
+        "cut": authority[: len(authority) // 2],
+        "altered": authority.replace("MII", "!!!", 1),
+        "none": "é",
+    }[damage]
+    result = declare({**LOGIN, "ca": text})
+    assert result["failed"] is True
+    assert f"ca of {HOST}" in result["msg"]
+    assert not host.certificates.exists()

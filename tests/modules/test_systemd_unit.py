@@ -1,5 +1,8 @@
 """Quoting, held against systemd's rules as its manual tells them (systemd.service(5), systemd.syntax(7))."""
 
+from pathlib import Path
+
+import jinja2
 import pytest
 from ansible.module_utils.systemd_unit import exec_line, quote, render, specifiers
 from hypothesis import example, given
@@ -107,3 +110,34 @@ def test_a_unit_is_sections_of_settings():
         [("Unit", [("Description", specifiers("50% done"))]), ("Install", [("WantedBy", "x")])], ["Why."]
     )
     assert text == "# Why.\n\n[Unit]\nDescription=50%% done\n\n[Install]\nWantedBy=x\n"
+
+
+TUNING = Path(__file__).resolve().parents[2] / "roles/gpu_tuning/templates/boxwright-gpu-tuning.service.j2"
+
+
+def tuning_unit(config):
+    environment = jinja2.Environment(trim_blocks=True, autoescape=False)
+    names = {"script": "/usr/local/lib/boxwright/gpu-tuning.py", "config": config, "receipts": "/run/r.json"}
+    text = environment.from_string(TUNING.read_text()).render(
+        {f"_gpu_tuning_{k}": v for k, v in names.items()}
+    )
+    return [line.partition("=")[::2] for line in text.split("\n")]
+
+
+def test_the_unit_of_plain_paths_is_plain():
+    lines = tuning_unit("/etc/boxwright/gpu-tuning.json")
+    assert lines[0][0].startswith("# Kept")
+    assert ("ConditionPathExists", "/etc/boxwright/gpu-tuning.json") in lines
+    assert "/gpu-tuning.py apply /etc/boxwright/gpu-tuning.json /run/r.json" in dict(lines)["ExecStart"]
+
+
+@given(ODD.map(lambda text: "/etc/" + text.replace("\t", "") + "/gpu-tuning.json"))
+@example("/etc/100%n/b w/$X ${Y}\"'\\;#/gpu-tuning.json")
+def test_the_unit_for_the_cards_names_odd_paths_as_they_are(config):
+    lines = dict(tuning_unit(config))
+    for name, verb in (("ExecStart", "apply"), ("ExecReload", "apply"), ("ExecStop", "reset")):
+        found = read_back(lines[name])
+        assert found == [
+            "/usr/bin/python3", "-I", "/usr/local/lib/boxwright/gpu-tuning.py", verb, config, "/run/r.json",
+        ]  # fmt: skip
+    assert lines["ConditionPathExists"].replace("%%", "%") == config

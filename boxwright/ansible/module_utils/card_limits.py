@@ -18,6 +18,7 @@ FIELDS = (
     "power.max_limit",
     "clocks.max.graphics",
     "clocks.max.memory",
+    "pci.bus_id",
 )
 #: What firmware rounds away of a power limit, in W.
 TOLERANCE_W = 1.0
@@ -36,6 +37,7 @@ class Card(NamedTuple):
     highest: Optional[float]
     max_clock: Optional[int]
     max_memory_clock: Optional[int] = None
+    bus: str = ""
 
     def text(self) -> str:
         """For a person."""
@@ -116,6 +118,7 @@ def read_cards() -> List[Card]:
             highest=nvidia_smi.number(row["power.max_limit"]),
             max_clock=nvidia_smi.whole(row["clocks.max.graphics"]),
             max_memory_clock=nvidia_smi.whole(row["clocks.max.memory"]),
+            bus=row["pci.bus_id"] or "",
         )
         for row in answer.rows
     ]

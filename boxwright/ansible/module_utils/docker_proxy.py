@@ -46,10 +46,29 @@ class Proxy(NamedTuple):
         systemctl.call("daemon-reload")
 
 
+#: What no line of a file of variables can hold.
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+#: systemd takes wildcards in a file's name, by the rules of glob(3).
+_WILD = re.compile(r"[*?\[\\]")
+
+
+class ProxyError(Exception):
+    """A proxy, or a name that is reached without it, cannot be kept for Docker; the text says which."""
+
+
 def variables_text(proxy: Optional[str], no_proxy: List[str]) -> Optional[str]:
     """The file of variables (systemd.exec(5), "EnvironmentFile"); None without a proxy."""
     if not proxy:
         return None
+    if _CONTROL.search(proxy) or " " in proxy:
+        raise ProxyError("box_proxy holds white space or a control character: it must be one address")
+    for name in no_proxy:
+        if _CONTROL.search(name):
+            raise ProxyError(
+                "box_no_proxy: %s holds a line break or another control character" % ascii(name[:60])
+            )
     variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": ",".join(way_out.direct(no_proxy))}
     lines = ['%s="%s"' % (name, re.sub(r'(["\\`$])', r"\\\1", text)) for name, text in variables.items()]
     return _MARK + "\n".join(lines) + "\n"
@@ -57,4 +76,7 @@ def variables_text(proxy: Optional[str], no_proxy: List[str]) -> Optional[str]:
 
 def drop_in_text(path: str) -> str:
     """The unit's drop-in that reads the file of variables, and lets Docker start where it is gone."""
-    return _MARK + "[Service]\nEnvironmentFile=-%s\n" % specifiers(path)
+    try:
+        return _MARK + "[Service]\nEnvironmentFile=-%s\n" % _WILD.sub(r"\\\g<0>", specifiers(path))
+    except ValueError as error:
+        raise ProxyError("box_config_dir: %s" % error) from error

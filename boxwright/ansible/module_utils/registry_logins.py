@@ -8,7 +8,8 @@ import glob
 import json
 import os
 import pwd
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.command import read, run
 from ansible.module_utils.daemon_json import ConfigError, Receipt, merge, parse
@@ -21,6 +22,13 @@ CERTIFICATES = "/etc/docker/certs.d"
 OUR_CERTIFICATE = "boxwright.crt"
 #: Beside Boxwright's other records, for root alone.
 RECORD = "registry-logins.json"
+
+
+#: `name`, `name:port`, `[address]:port`.
+_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PORT = re.compile(r":[0-9]{1,5}$")
+_HALF = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class LoginError(Exception):
@@ -42,6 +50,25 @@ class Login(NamedTuple):
     def to_api(self) -> Dict[str, str]:
         """In the shape of the engine's API."""
         return {"username": self.username, "password": self.password, "serveraddress": self.key}
+
+
+def mistakes(registry: Dict[str, Any]) -> Iterator[str]:
+    """What of a declared registry cannot be used, without a word of its secret.
+
+    Its host becomes a directory's name (/etc/docker/certs.d) and a name of daemon.json: `..` or a slash in it
+    would lead elsewhere. A colon ends the name of a login (RFC 7617), and control characters are not in it.
+    """
+    host, username, password = registry["host"], registry["username"], registry["password"]
+    port = _PORT.search(host)
+    if not _HOST.fullmatch(host) or ".." in host or (port and int(port.group()[1:]) > 65535):
+        yield "host %s is no registry as image names have it (registry.example.org:5000)" % ascii(host[:60])
+        return
+    if username and (":" in username or _CONTROL.search(username)):
+        yield "the username for %s holds a colon, a line break or another control character" % host
+    if password and _CONTROL.search(password):
+        yield "the password for %s holds a line break or another control character" % host
+    if registry["ca"] and _HALF.search(registry["ca"]):
+        yield "ca of %s holds half a character" % host
 
 
 def key_of(registry: Optional[str]) -> str:

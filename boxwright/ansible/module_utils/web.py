@@ -12,6 +12,8 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from ansible.module_utils import pem
+
 CHUNK = 64 * 1024
 
 
@@ -167,7 +169,8 @@ def _trusting(authorities: Sequence[str]) -> ssl.SSLContext:
     context = ssl.create_default_context()
     for text in authorities:
         try:
-            context.load_verify_locations(cadata=text)
+            # Comments around a certificate need not be ASCII; ssl wants that of the whole text.
+            context.load_verify_locations(cadata="".join(pem.certificates(text)))
         except (ssl.SSLError, ValueError):
             # What Docker cannot use either; the certificate that it was to vouch for is then told.
             continue

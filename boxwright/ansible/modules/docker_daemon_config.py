@@ -10,14 +10,23 @@ import shutil
 import time
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import docker_daemon, docker_unit, exact_json, shared_file, systemctl, way_out
+from ansible.module_utils import (
+    docker_daemon,
+    docker_unit,
+    exact_json,
+    shapes,
+    shared_file,
+    systemctl,
+    way_out,
+)
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, take_away, write
 from ansible.module_utils.daemon_json import ConfigError, Receipt, ShapeError, dump, merge, parse
 from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.docker_daemon import DaemonError
-from ansible.module_utils.docker_proxy import Proxy, variables_text
+from ansible.module_utils.docker_proxy import Proxy, ProxyError, variables_text
 from ansible.module_utils.docker_settings import due, ours, overlay
+from ansible.module_utils.shapes import ANY, MapOf
 from ansible.module_utils.shared_file import SharedFileError
 
 DOCUMENTATION = r"""
@@ -259,6 +268,10 @@ def summary(info: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
+#: What is in its parameters of mappings and lists.
+SHAPES = {"config": MapOf(ANY)}
+
+
 def main() -> None:
     """Look, merge, try, write, restart."""
     module = AnsibleModule(
@@ -272,6 +285,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    shapes.refuse(module, SHAPES)
     way_out.hide_logins(module)
     params = module.params
     try:
@@ -288,7 +302,7 @@ def main() -> None:
         if changed and not module.check_mode and not told:
             daemon.apply(by)
         info = docker_daemon.wait(10) if daemon.version and (by == "none" or not module.check_mode) else {}
-    except (ConfigError, DaemonError, DockerError, SharedFileError, systemctl.UnitError) as error:
+    except (ConfigError, DaemonError, DockerError, ProxyError, SharedFileError, systemctl.UnitError) as error:
         module.fail_json(msg=_CREDENTIALS.sub(r"\1***@", str(error)))
     except OSError as error:
         module.fail_json(msg="%s: %s" % (error.filename, shared_file.reason(error)))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-import ssl
+import re
 from typing import Any, Dict, List, Optional
 
-from ansible.module_utils import registry_logins, shared_file
+from ansible.module_utils import pem, registry_logins, shared_file
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import read, write
 from ansible.module_utils.daemon_json import ConfigError, Receipt, ShapeError, dump, parse
@@ -48,6 +48,9 @@ class Registries:
     """One call's work: what is there, what is wanted."""
 
     def __init__(self, params: Dict[str, Any]) -> None:
+        wrong = [text for one in params["registries"] for text in registry_logins.mistakes(one)]
+        if wrong:
+            raise LoginError("container_runtime_registries: %s; nothing was changed" % "; ".join(wrong))
         self.receipt_path = params["receipt"]
         self.path, self.text = shared_file.look(registry_logins.config_path())
         self.before = parse(self.text, self.path)
@@ -67,7 +70,8 @@ class Registries:
         for one in params["registries"]:
             if one["ca"].strip():
                 _check_authority(one["host"], one["ca"])
-                self.wanted[one["host"]] = one["ca"].strip() + "\n"
+                # As it is read back, which turns the ends of lines of other systems into ours.
+                self.wanted[one["host"]] = re.sub("\r\n?", "\n", one["ca"].strip()) + "\n"
         self.certificates = {
             name: text for name, text in self.wanted.items() if read(_certificate(name)) != text
         }
@@ -137,12 +141,13 @@ def _trust(registry: str, text: Optional[str]) -> None:
 
 
 def _check_authority(registry: str, text: str) -> None:
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
-    except (ssl.SSLError, ValueError) as error:
+    found = pem.certificates(text)
+    wrong = [why for why in map(pem.problem, found) if why]
+    if not found or wrong or not pem.whole(text):
+        why = wrong[0] if wrong else "it is cut off or altered" if "-----BEGIN" in text else "it holds none"
         raise LoginError(
-            "container_runtime_registries: ca of %s is no certificate in PEM form (%s)" % (registry, error)
-        ) from error
+            "container_runtime_registries: ca of %s is no certificate in PEM form (%s)" % (registry, why)
+        )
 
 
 def main() -> None:

@@ -6,9 +6,10 @@ import json
 import os
 from typing import Any, Dict, List
 
-from ansible.module_utils import boot_commands, card_clocks, card_limits, driver_load
+from ansible.module_utils import boot_commands, card_clocks, card_limits, driver_load, shapes, smi_commands
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, read, run, take_away
+from ansible.module_utils.shapes import NUMBER, WHOLE, Fields, MapOf, maybe
 
 DOCUMENTATION = r"""
 module: gpu_limits
@@ -135,20 +136,27 @@ class Limits:
 
     def elsewhere(self) -> None:
         """Take over lines of rc.local that set what is declared; tell of every other command at boot."""
-        lines = []
+        lines: List[int] = []
         for command in boot_commands.found(ROOT):
             place = "%s:%d: %s" % (command["path"], command["line"], command["text"])
             if not self.covers(command):
-                self.told.append("%s sets the cards at boot as well, and is left as it is" % place)
+                via = ", run by " + command["via"] if command["via"] else ""
+                self.told.append(
+                    "%s sets the cards as well%s, and is left as it is: take it out there" % (place, via)
+                )
                 continue
             self.done.append("take over " + place)
-            lines.append(command["line"])
+            lines += range(command["line"], command["last"] + 1)
         if lines and not self.check:
             self.done.append("keep the file as it was in " + boot_commands.take_over(lines, ROOT))
 
     def covers(self, command: Dict[str, Any]) -> bool:
         """Whether a line may be taken over: what it sets is declared for each of its cards."""
-        cards = [card for card in self.cards if command["card"] in (None, card.uuid, str(card.number))]
+        cards = [
+            card
+            for card in self.cards
+            if smi_commands.is_card(command["card"], card.number, card.uuid, card.bus)
+        ]
         goals = [self.declared.goal(card) for card in cards]
         names = {
             "persistence": "persistence",
@@ -278,6 +286,27 @@ class Limits:
         ]
 
 
+#: What is in its parameters of mappings and lists.
+SHAPES = {
+    "cards": maybe(
+        MapOf(
+            maybe(
+                Fields(
+                    {},
+                    {
+                        "min_clock_mhz": maybe(WHOLE),
+                        "max_clock_mhz": maybe(WHOLE),
+                        "memory_clock_mhz": maybe(WHOLE),
+                        "power_limit_w": maybe(NUMBER),
+                    },
+                    others=False,
+                )
+            )
+        )
+    )
+}
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -303,6 +332,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    shapes.refuse(module, SHAPES)
     limits = Limits(module.params, module.check_mode)
     try:
         getattr(limits, module.params["state"])()

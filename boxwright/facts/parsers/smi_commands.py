@@ -32,10 +32,22 @@ CARD = ("-i", "--id")
 OTHER = "other"
 #: What may come after a plain call: it throws its output or its failure away, or goes to the background.
 _AFTER = {">", ">>", ">&", "&>", "&", "||", ";", "1", "2", ":", "true", "/bin/true", "/dev/null"}
+_ADDRESS = re.compile(r"(?:([0-9A-Fa-f]{1,8}):)?([0-9A-Fa-f]{1,2}):([0-9A-Fa-f]{1,2})\.([0-7])")
 _MENTIONED = re.compile(r"(?:^|[\s/;&|(`\"'])nvidia-smi(?=\s)")
 _SETS = re.compile(
     r"(?:^|\s)(?:%s)(?=[\s=]|$)"
     % "|".join(sorted(map(re.escape, [*SETTINGS, *RESETS]), key=len, reverse=True))
+)
+#: How programs in other languages set cards: NVML's functions, or nvidia-smi in a list of words.
+_NVML = re.compile(
+    r"nvmlDeviceSet(?:PowerManagementLimit|GpuLockedClocks|MemoryLockedClocks|ApplicationsClocks|PersistenceMode)"
+)
+_BETWEEN = re.compile(r"[\s\"',\[\]()]+")
+#: So many characters after its name a call of nvidia-smi is looked for its options.
+_CALL = 300
+#: A variable that holds the program's name.
+_NAMED = re.compile(
+    r"(?:^|[\s;])(?P<name>[A-Za-z_]\w*)=[\"']?(?:/[\w/.-]*/)?nvidia-smi[\"']?(?=[\s;]|$)", re.MULTILINE
 )
 #: Characters by which the shell makes something else of a word.
 _EXPANDED = re.compile(r"[$`*?\[\]{}~()<>\\]")
@@ -60,6 +72,40 @@ def read(line: str) -> Optional[SmiCommand]:
         return None
     found = _plain(_words(text))
     return found or SmiCommand(OTHER, "", None, False)
+
+
+def lines_of_program(text: str) -> List[int]:
+    """Lines of a program in another language, from 1, in which it sets cards."""
+    found = {text.count("\n", 0, one.start()) + 1 for one in _NVML.finditer(text)}
+    for one in re.finditer("nvidia-smi", text):
+        line = text.rfind("\n", 0, one.start()) + 1
+        call = _BETWEEN.sub(" ", text[one.start() : one.start() + _CALL]) + " "
+        if not text[line : one.start()].lstrip().startswith(("#", "//")) and _SETS.search(call):
+            found.add(text.count("\n", 0, line) + 1)
+    return sorted(found)
+
+
+def program_variables(text: str) -> Optional["re.Pattern[str]"]:
+    """What a script writes for the program where it has its name in a variable; None where it has not."""
+    names = sorted({one.group("name") for one in _NAMED.finditer(text)})
+    return (
+        re.compile(r"\"?\$(?:\{(?:%s)\}|(?:%s)\b)\"?" % ("|".join(names), "|".join(names))) if names else None
+    )
+
+
+def is_card(named: Optional[str], index: int, uuid: Optional[str], bus: str) -> bool:
+    """Whether what a call's -i names is this card: every card without it. bus: its address on the bus."""
+    if named is None or (named.isascii() and named.isdigit() and len(named) < 10 and int(named) == index):
+        return True
+    if uuid and named.lower() == uuid.lower():
+        return True
+    return ":" in named and _address(named) == _address(bus) != ()
+
+
+def _address(text: str) -> Tuple[int, ...]:
+    """Domain, bus, device and function; nothing for a text that is no address."""
+    found = _ADDRESS.fullmatch(text.strip())
+    return tuple(int(part or "0", 16) for part in found.groups()) if found else ()
 
 
 def _words(text: str) -> List[str]:

@@ -166,10 +166,11 @@ def card_not_there(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
 
 @host_advice("tuned-elsewhere", source="https://docs.nvidia.com/deploy/driver-persistence/index.html")
 def elsewhere(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
-    """A command of rc.local, cron or another unit that sets the cards at boot works against the declaration.
+    """A command of rc.local, cron or another unit that sets the cards works against the declaration.
 
     Which of the two comes last is chance. Lines of rc.local that set what is declared are taken over by
-    Boxwright's unit, and a copy of the file is kept; everything else is left as it is, and told here.
+    Boxwright's unit, and a copy of the file is kept; everything else, also the scripts that these places run,
+    is left as it is, and told here.
     """
     taken = boot_commands.taken_over(host)
     for command in host.facts.kept.boot_commands:
@@ -185,7 +186,8 @@ def elsewhere(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
                 else f"declare {variable} instead"
             )
         yield note(
-            f"{command.path}:{command.line} sets the cards at boot as well: {shown(command.text)}"
+            f"{command.path}:{command.line} sets the cards as well: {shown(command.text)}"
+            + (f" (run by {command.via})" if command.via else "")
             + (f", and {variable} is not declared" if variable and not declared else ""),
             *fix,
         )

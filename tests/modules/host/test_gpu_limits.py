@@ -33,7 +33,7 @@ def host(root, tmp_path, monkeypatch, module):
         tmp_path,
         monkeypatch,
         "cards",
-        cards={f"GPU-{n}": {**CARD, "index": n} for n in range(2)},
+        cards={f"GPU-{n}": {**CARD, "index": n, "bus": f"00000000:0{n + 1}:00.0"} for n in range(2)},
         unit={"enabled": "disabled", "active": "inactive", "words": paths},
         file=str(tmp_path / "world.json"),
     )
@@ -274,12 +274,25 @@ def test_a_card_that_was_taken_out_is_told_by_the_unit(host):
     ("row", "card"),
     [
         (
-            "0, GPU-a, NVIDIA RTX, PRO 6000, Enabled, 350 W, 350 W, 100.00 W, 385.00 W, 2100 MHz, 9751 MHz",
-            (0, "GPU-a", "NVIDIA RTX, PRO 6000", True, 350.0, 350.0, 100.0, 385.0, 2100, 9751),
+            "0, GPU-a, NVIDIA RTX, PRO 6000, Enabled, 350 W, 350 W, 100.00 W, 385.00 W, 2100 MHz, 9751 MHz, "
+            "00000000:01:00.0",
+            (
+                0,
+                "GPU-a",
+                "NVIDIA RTX, PRO 6000",
+                True,
+                350.0,
+                350.0,
+                100.0,
+                385.0,
+                2100,
+                9751,
+                "00000000:01:00.0",
+            ),
         ),
         (
-            "1, GPU-b, X, [N/A], [Not Supported], [N/A], N/A, [Unknown Error], [N/A], [N/A]",
-            (1, "GPU-b", "X", None, None, None, None, None, None, None),
+            "1, GPU-b, X, [N/A], [Not Supported], [N/A], N/A, [Unknown Error], [N/A], [N/A], [N/A]",
+            (1, "GPU-b", "X", None, None, None, None, None, None, None, ""),
         ),
     ],
 )
@@ -407,7 +420,7 @@ def test_lines_of_rc_local_are_taken_over_where_declared_and_come_back(host, roo
     ]
     assert set(result["done"]) - set(checked["done"]) == {result["done"][-1]}
     assert result["told"] == [
-        f"/etc/rc.local:{line} sets the cards at boot as well, and is left as it is"
+        f"/etc/rc.local:{line} sets the cards as well, and is left as it is: take it out there"
         for line in ("7: nvidia-smi -lmc 9000", "8: for card in 0 1; do nvidia-smi -i $card -pl 300; done")
     ]
     lines = file.read_text().splitlines()
@@ -447,4 +460,5 @@ def test_other_units_and_crontabs_are_told(host, root):
         "/etc/systemd/system/limits.service:2: ExecStart=/usr/bin/nvidia-smi -pl 300",
         "/usr/local/bin/limits.sh:3: nvidia-smi -lgc 0,1500",
         "/etc/cron.d/limits:1: @reboot root nvidia-smi -pm 1",
+        "/etc/cron.d/limits:2: 0 * * * * root nvidia-smi -pl 200",
     ]

@@ -57,3 +57,36 @@ def test_nothing_is_set(line):
 @given(st.text(alphabet="nvidia-smi plgc01,;&|$'\"\\ \t#>", max_size=60))
 def test_no_line_makes_it_raise(line):
     smi_commands.read("nvidia-smi -pl " + line)
+
+
+@pytest.mark.parametrize(
+    ("named", "is_it"),
+    [
+        (None, True),
+        ("1", True),
+        ("01", True),
+        ("0", False),
+        ("GPU-ab", True),
+        ("gpu-AB", True),
+        ("GPU-a", False),
+        ("0000:0a:00.0", True),
+        ("00000000:0A:00.0", True),
+        ("0:a:0.0", True),
+        ("0a:00.0", True),
+        ("0000:0b:00.0", False),
+        ("0000:0a:00.1", False),
+        ("0001:0a:00.0", False),
+        (":", False),
+        ("", False),
+        ("x:y", False),
+        ("\u0661", False),
+    ],
+)
+@pytest.mark.parametrize("bus", ["0000:0a:00.0", "00000000:0A:00.0"])
+def test_a_card_is_meant_by_index_uuid_or_address(named, is_it, bus):
+    assert smi_commands.is_card(named, 1, "GPU-ab", bus) is is_it
+
+
+def test_a_card_without_uuid_or_address_is_meant_by_its_index():
+    assert smi_commands.is_card("1", 1, None, "") is True
+    assert not any(smi_commands.is_card(named, 1, None, "") for named in (":", "", "GPU-ab", "0000:0a:00.0"))

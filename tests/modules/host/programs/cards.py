@@ -20,6 +20,7 @@ CELLS = {
     "power.max_limit": "{high}",
     "clocks.max.graphics": "{max_clock} MHz",
     "clocks.max.memory": "{max_memory} MHz",
+    "pci.bus_id": "{bus}",
     "utilization.gpu": "{utilization} %",
     "clocks.current.graphics": "{graphics} MHz",
     "clocks.current.memory": "{memory} MHz",
