@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from boxwright.cli.ansible_run import play
@@ -65,10 +64,9 @@ def _read(
     """The keys at these paths of the hosts, and why a host's could not be read."""
     names, variables = list(wanted), {"key_paths": dict(wanted)}
     hosts = play("key.yml", names, paths, quiet=True, variables=variables).hosts
-    found, missed = answers(hosts, names, "slurp", inventory)
-    for name, error in missed.items():
-        if not error.ways_out:
-            missed[name] = replace(error, ways_out=(f"provision it first: ./invoke provision --host {name}",))
+    found, missed = answers(
+        hosts, names, "slurp", inventory, otherwise="provision it first: ./invoke provision --host {host}"
+    )
     return {name: base64.b64decode(one["content"]).decode().strip() for name, one in found.items()}, missed
 
 

@@ -206,13 +206,25 @@ def _jump_host(said: str, to: Route | None, own: set[str]) -> str | None:
 
 
 def answers(
-    hosts: Mapping[str, HostReport], names: Sequence[str], module: str, inventory: Inventory
+    hosts: Mapping[str, HostReport],
+    names: Sequence[str],
+    module: str,
+    inventory: Inventory,
+    otherwise: str = "",
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, UserError]]:
-    """What a module found on each of the named hosts, and of the others why it did not."""
+    """What a module found on each of the named hosts, and of the others why it did not.
+
+    otherwise: the way out, with {host} in it, where a box answers and has nothing for the module.
+    """
     reports = {name: hosts.get(name, HostReport(name)) for name in names}
     found = {name: one.results[module][0] for name, one in reports.items() if one.results.get(module)}
     return found, {
-        name: trouble(name, one.failure, variables=inventory.variables(name))
+        name: trouble(
+            name,
+            one.failure,
+            otherwise=(otherwise.format(host=name),) if otherwise else (),
+            variables=inventory.variables(name),
+        )
         for name, one in reports.items()
         if name not in found
     }

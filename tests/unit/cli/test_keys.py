@@ -11,6 +11,9 @@ from boxwright.cli.ansible_run import HostReport, RunReport
 from boxwright.errors import UserError
 
 OFF = {"kind": "unreachable", "message": "ssh: connect to host box2 port 22: No route to host", "role": None}
+#: Of a run's report: that the file is not there, and what is to be typed after any failure.
+NO_KEY = {"kind": "failed", "message": "file not found: /etc/boxwright/engines/qwen/api-key", "role": None,
+          "next": ["./invoke doctor --host box1"]}  # fmt: skip
 DEPLOYMENT = "box_deployments: [{name: qwen, model: qwen3-8b-awq, image: 'vllm/vllm-openai:v0.29.0'}]\n"
 
 
@@ -22,7 +25,7 @@ def verb(monkeypatch, tmp_path, capsys):
     for name in ("box1", "box2"):
         (tmp_path / "host_vars" / f"{name}.yml").write_text(DEPLOYMENT)
 
-    def call(function, *hosts, off=(), **options):
+    def call(function, *hosts, off=(), failure=OFF, **options):
         call.asked = []
 
         def play(playbook, names, *_, variables, **__):
@@ -32,7 +35,7 @@ def verb(monkeypatch, tmp_path, capsys):
                 content = base64.b64encode(f"key-of-{name}\n".encode()).decode()
                 results = {"slurp": [{"content": content}]}
                 seen[name] = (
-                    HostReport(name, failure=OFF) if name in off else HostReport(name, results=results)
+                    HostReport(name, failure=failure) if name in off else HostReport(name, results=results)
                 )
             return RunReport(0, 1.0, seen)
 
@@ -72,6 +75,12 @@ def test_a_box_that_is_off_holds_up_no_other(verb):
     assert (found["box1"]["key"], found["box2"]) == (None, {"key": "key-of-box2", "failure": None})
     with pytest.raises(UserError, match="does not answer"):
         verb(keys.show, "box1", off=("box1",))
+
+
+def test_a_box_that_has_no_key_yet_is_to_be_provisioned(verb):
+    with pytest.raises(UserError, match="file not found") as told:
+        verb(keys.show, "box1", off=("box1",), failure=NO_KEY)
+    assert told.value.ways_out == ("provision it first: ./invoke provision --host box1",)
 
 
 def test_each_key_is_changed_though_one_box_is_off(verb):
