@@ -165,6 +165,15 @@ def test_a_conversation_remembers_and_begins_anew(talk, engine, capsys):
     assert out.count("/reset begins anew") == 2
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C interrupts, also where the tests run in the background: a shell's job there ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_the_answer_and_not_the_conversation(talk, engine, monkeypatch):
     engine.stream, engine.pause = [event(text="word ")] * 500, 0.01
     pieces = []
