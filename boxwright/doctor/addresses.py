@@ -13,14 +13,15 @@ from collections.abc import Callable, Collection
 from boxwright.facts.parsers.masking import BEGIN
 
 #: What an address may look like; whether it is one, the standard library decides.
-_V4 = re.compile(
-    r"(?:(?<![A-Za-z0-9.])|(?<=\\[nrtbf])|(?<=%2[Ff]))(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9]|\.\d)"
-)
+_V4 = r"(?:(?<![A-Za-z0-9.])|(?<=\\[nrtbf])|(?<=%2[Ff]))(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9]|\.\d)"
 _COLON = r"(?::|%3[Aa])"
-_V6 = re.compile(
+_V6 = (
     r"(?:(?<![\w:])|(?<=\\[nrtbf])|(?<=\w:)|(?<=%5[Bb])|(?<=%2[Ff]))"
-    r"(?:[0-9A-Fa-f]{0,4}" + _COLON + r"){2,7}[0-9A-Fa-f]{0,4}(?:%(?:25)?[\w.-]{1,15})?(?![\w:])"
+    # The last two groups may be written as IPv4's four numbers (RFC 4291, 2.2).
+    r"(?:[0-9A-Fa-f]{0,4}" + _COLON + r"){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}(?!\.?\d)|[0-9A-Fa-f]{0,4})"
+    r"(?:%(?:25)?[\w.-]{1,15})?(?![\w:])"
 )
+_ADDRESS = re.compile(f"(?P<v6>{_V6})|{_V4}")
 _HEX = "[0-9A-Fa-f]"
 #: Six pairs (Ethernet), eight (FireWire, InfiniBand's GUID) or twenty (InfiniBand), and Cisco's three fours.
 _HARDWARE = re.compile(
@@ -90,11 +91,17 @@ def replaced(
     def v6(found: re.Match[str]) -> str:
         spelt = re.sub("%3[Aa]", ":", found.group(0))
         address = known(spelt.partition("%")[0])
-        return found.group(0) if address is None or _everybodys(address) else word(address)
+        if address is None:
+            return found.group(0)
+        within = ipaddress.IPv6Address(address).ipv4_mapped
+        if _everybodys(str(within or address)):
+            return found.group(0)
+        # An address of IPv4 is the same machine's however it is spelt.
+        return f"::ffff:{word(str(within))}" if within else word(address)
 
     text = _HARDWARE.sub(lambda found: word(re.sub("[:.-]", "", found.group(0)).lower()), text)
     text = _NAME_OF_ADDRESS.sub(lambda found: host(found.group(0).lower()), text)
-    return _V6.sub(v6, _V4.sub(v4, text))
+    return _ADDRESS.sub(lambda found: v6(found) if found["v6"] else v4(found), text)
 
 
 def _everybodys(address: str) -> bool:

@@ -41,7 +41,7 @@ def anonymizer():
         ("box1.example.org", "host-2"),
         ("BOX1 and Box1.Example.Org", "host-1 and host-2"),
         ("Alice@BOX1.example.org, alice@box1.example.org", "mail-1, mail-1"),
-        ("peer:2001:db8::17 and ::ffff:192.0.2.17", "peer:address-2 and ::ffff:address-1"),
+        ("peer:2001:db8::17 and ::ffff:192.0.2.17", "peer:address-1 and ::ffff:address-2"),
         ("fe80::1%eth0.100", "address-1"),
         (r"a\n192.0.2.17\nbox1\t2001:db8::17", r"a\naddress-1\nhost-1\taddress-2"),
         ("%2Fhome%2Falice", "%2Fhome%2Fuser-1"),

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -38,9 +39,9 @@ RECORDED = {
     "ecc.errors.uncorrected.volatile.total": "[N/A]",
     "clocks_event_reasons.active": "0x0000000000000064",
 }
-ANSWERING = """#!{python}
+ANSWERING = """
 import json, sys
-world = json.load(open({world!r}))
+world = json.load(open(sys.argv.pop(1)))
 asked = sys.argv[1].partition("=")[2].split(",")
 for field in asked:
     if field not in world["cards"][0]:
@@ -78,7 +79,10 @@ class Box:
     def cards(self, *cards, stderr="", present=None):
         world = self.folder / "world.json"
         world.write_text(json.dumps({"cards": cards, "stderr": stderr}))
-        self.program("nvidia-smi", ANSWERING.format(python=sys.executable, world=str(world)))
+        (self.folder / "answering.py").write_text(ANSWERING)
+        # The interpreter's path may have a space, which no first line of a script takes.
+        words = shlex.join([sys.executable, str(self.folder / "answering.py"), str(world)])
+        self.program("nvidia-smi", f'#!/bin/sh\nexec {words} "$@"\n')
         shutil.rmtree(self.devices, ignore_errors=True)
         for number in range(len(cards) if present is None else present):
             device = self.devices / f"0000:0{number + 1}:00.0"
