@@ -171,9 +171,14 @@ def test_a_docker_that_is_not_the_packages_own_is_refused(box):
 
 def test_settings_that_are_no_json_are_left_alone(provisioned):
     box, whole = provisioned, provisioned.do("cat", CONFIG)
+    line = next(number for number, text in enumerate(whole.splitlines(), 1) if '"7m"' in text)
     box.put(CONFIG, whole.replace('"7m"', '"7m",,'))
-    box.refused(f"{CONFIG}:", "is not valid JSON", "it was left as it is")
-    box.put(CONFIG, whole)
+    try:
+        box.refused(
+            "docker-settings-unusable", f"{CONFIG}:{line}", "cannot be kept as it is", "dockerd --validate"
+        )
+    finally:
+        box.put(CONFIG, whole)
     assert "changed=0" in box.converge()
 
 
