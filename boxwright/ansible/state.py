@@ -1,4 +1,4 @@
-"""Where this machine keeps what runs leave behind: ends that boxes have not had yet, and logs."""
+"""Where this machine keeps what runs leave behind: ends that boxes have not had yet, logs, measurements."""
 
 from __future__ import annotations
 

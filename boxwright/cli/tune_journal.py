@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from boxwright.ansible import state
 from boxwright.bench.run import read
 from boxwright.errors import UserError
 from boxwright.tuner.trial import FAILED, MEASURED, REFUSED, Candidate, Trial
@@ -30,7 +29,7 @@ class Journal:
 
     def __init__(self, kind: str, host: str, deployment: str, about: Any, *, fresh: bool) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{kind}-{host}-{deployment}")
-        self.path = _directory() / f"{name}.json"
+        self.path = state.directory("tuning") / f"{name}.json"
         self._about = digest(about)
         kept = {} if fresh else self._read()
         self._entries: dict[str, Any] = dict(kept.get("trials", {}))
@@ -118,8 +117,3 @@ def _whole(entry: Any) -> bool:
 
 def _key(candidate: Candidate) -> str:
     return digest([dict(candidate.options), candidate.again])
-
-
-def _directory() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "boxwright" / "tuning"
