@@ -53,6 +53,15 @@ def weight_files(files: Iterable[File], loaded: Sequence[str] = ()) -> list[File
     return [file for file in listed if file.path in names]
 
 
+def fetched(files: Sequence[File], weights: Sequence[File]) -> list[File]:
+    """The files that are fetched of a model: its weights, and what describes them."""
+    return [
+        file
+        for file in files
+        if file in weights or ("/" not in file.path and file.path.endswith(weight_names.DESCRIBING))
+    ]
+
+
 def pickled_files(files: Iterable[File]) -> list[File]:
     """The pickled weights in the top folder, without what training left there."""
     return [

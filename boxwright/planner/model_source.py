@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +32,8 @@ class ModelSource:
     where unknown; wide: they have 32-bit numbers, of which it keeps half; exact: read from the files, not
     from the catalog. mtp: whether the checkpoint has its draft layer, None where unknown. vision_bytes,
     mtp_bytes, embedding_bytes: their part of weight_bytes. code: classes that come as Python code with it.
-    complete: it lies in the store, every byte verified. config: its config.json.
+    complete: it lies in the store, every byte verified. missing_bytes: what is still to be fetched of its
+    files, None where they are unknown. config: its config.json.
     """
 
     name: str
@@ -58,13 +59,14 @@ class ModelSource:
     config: Mapping[str, Any] | None = None
     serves: str = TEXT
     wide: bool = False
+    missing_bytes: int | None = None
 
     @property
     def download_bytes(self) -> int | None:
         """Bytes to fetch, None where unknown."""
         if self.complete or self.path:
             return 0
-        return sum(file.size for file in self.files) if self.files else self.weight_bytes
+        return self.weight_bytes if self.missing_bytes is None else self.missing_bytes
 
 
 def store_directory(box: Box, repo: str, revision: str) -> str:
@@ -116,8 +118,14 @@ def located(
             error=answer,
             directory=store_directory(box, repo, revision) if revision else None,
         )
+    there = [
+        file
+        for one in facts.models
+        if one.repo == repo and one.revision == answer.revision and one.origin in ("store", "staged")
+        for file in one.files
+    ]
     return replace(
-        _read(base, answer, pickled=pickled),
+        _read(base, answer, pickled=pickled, there=there),
         revision=answer.revision,
         directory=store_directory(box, repo, answer.revision) if answer.revision else None,
         complete=answer.complete and answer.origin == "store",
@@ -185,8 +193,11 @@ def _from_path(base: ModelSource, facts: HostFacts, *, pickled: bool) -> ModelSo
     return replace(_read(base, found, pickled=pickled), complete=True)
 
 
-def _read(base: ModelSource, answer: ModelFiles, *, pickled: bool) -> ModelSource:
-    """The source with what an answer says of geometry, numbers, sizes and tensors."""
+def _read(base: ModelSource, answer: ModelFiles, *, pickled: bool, there: Sequence[File] = ()) -> ModelSource:
+    """The source with what an answer says of geometry, numbers, sizes and tensors.
+
+    there: what the host has of its files, by the bytes that have come.
+    """
     architecture, problem, detail = base.architecture, None, ""
     if answer.config is not None:
         try:
@@ -201,6 +212,8 @@ def _read(base: ModelSource, answer: ModelFiles, *, pickled: bool) -> ModelSourc
     if answer.files and not weights:
         problem, detail = "weights", model_files.without_safetensors(answer.files)
     size = sum(file.size for file in weights)
+    here = {file.path: file.size for file in sorted(there, key=lambda file: file.size)}
+    wanted = model_files.fetched(answer.files, weights)
     kinds = model_files.tensors(answer, architecture)
     return replace(
         base,
@@ -217,6 +230,7 @@ def _read(base: ModelSource, answer: ModelFiles, *, pickled: bool) -> ModelSourc
         embedding_bytes=kinds.embeddings if kinds else 0,
         code=code_classes(answer.config) if answer.config is not None else (),
         config=answer.config,
+        missing_bytes=sum(max(0, file.size - here.get(file.path, 0)) for file in wanted) if size else None,
         wide=_is_wide(answer.config) if answer.config is not None else base.wide,
     )
 

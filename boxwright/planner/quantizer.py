@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,8 +20,10 @@ AUTO = "auto"
 INTEGER = frozenset({"awq", "gptq", "compressed-tensors", "auto-round"})
 #: What a checkpoint that each of them made says of itself.
 FORMATS = {"autoawq": "awq", "llmcompressor": "compressed-tensors"}
-#: Bytes of a quantizer's environment: torch and what it brings; and of main memory beside the model.
-ENVIRONMENT, TOOLS = 8_000_000_000, 2_000_000_000
+#: The role's variable for the room of a quantizer's environment (torch and what it brings), and its usual GB.
+ENVIRONMENT = ("model_quantize_environment_gb", 9)
+#: Bytes of main memory that the tools take beside the model.
+TOOLS = 2_000_000_000
 #: States of a token, as wide as the model, that a layer's calibration keeps at a time, as the role has it.
 STATES = 6
 #: Blocks of calibration text and tokens of each, where the role's variables do not say them.
@@ -118,17 +121,20 @@ def needs(
     cpus: int,
 ) -> Needs:
     """What quantizing takes. settings: the role's variables, as far as they are declared."""
-    tokens = 1
-    for name, usual in CALIBRATION.items():
-        declared = settings.get(name)
-        tokens *= declared if isinstance(declared, int) and declared > 0 else usual
+    tokens = math.prod(_declared(settings, name, usual) for name, usual in CALIBRATION.items())
     wide = max(architecture.intermediate, architecture.experts.intermediate if architecture.experts else 0)
     kept = 2 * tokens * (STATES * architecture.hidden + wide)
     work = 2.0 * PASSES * architecture.body_parameters * tokens
     peak = max((card.kind.tflops * 1e12 for card in cards if card.kind and card.kind.tflops), default=0.0)
     return Needs(
         source_bytes + kept + TOOLS,
-        result_bytes + ENVIRONMENT,
+        result_bytes + _declared(settings, *ENVIRONMENT) * 1_000_000_000,
         (work / (peak * REACHED[1]), work / (peak * REACHED[0])) if peak else None,
         (work / (cpus * CORE[1]), work / (cpus * CORE[0])) if cpus else None,
     )
+
+
+def _declared(settings: Mapping[str, object], name: str, usual: int) -> int:
+    """A number of the role's variables, the usual one where none is declared."""
+    declared = settings.get(name)
+    return declared if isinstance(declared, int) and declared > 0 else usual

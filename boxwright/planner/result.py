@@ -169,6 +169,7 @@ def _quantize(case: Case, weights: Mapping[str, Any]) -> dict[str, Any] | None:
         "method": wanted.method,
         "bits": wanted.bits,
         "group_size": wanted.group_size,
+        "calibration": wanted.calibration,
         "source": dict(weights),
         "directory": directory,
         "needs": _needs(case.quantizing),

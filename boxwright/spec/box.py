@@ -67,11 +67,15 @@ class ModelRef:
 
 @dataclass(frozen=True)
 class Quantize:
-    """Make an integer checkpoint on the host. bits: of a weight. group_size: weights that share a scale."""
+    """Make an integer checkpoint on the host. bits: of a weight. group_size: weights that share a scale.
+
+    calibration: path of a text on this machine; None for the box's, or the role's own.
+    """
 
     method: str = "auto"
     bits: int = 4
     group_size: int = 128
+    calibration: str | None = None
 
 
 def _secret(decode: Decoder, value: object, path: str) -> object:

@@ -12,6 +12,7 @@ import yaml
 
 from boxwright.catalog import cards as card_kinds
 from boxwright.catalog import models as catalog_models
+from boxwright.spec import calibration
 from boxwright.spec import schema as schemas
 from boxwright.spec.box import Box, box_from_variables
 from boxwright.spec.inventory import OWN_PREFIXES, Inventory
@@ -141,6 +142,7 @@ class _Host:
         yield from self._ports(schema["properties"])
         yield from self._directories(schema["properties"])
         yield from self._catalog()
+        yield from self._calibration()
 
     def _own(self) -> dict[str, object]:
         return {name: value for name, value in self._variables.items() if name.startswith(OWN_PREFIXES)}
@@ -269,6 +271,21 @@ class _Host:
             if isinstance(card, str) and card not in cards:
                 path = "box_gpus.model" if single else f"box_gpus[{index}].model"
                 yield self._problem(path, card, "is no card of the catalog", did_you_mean(card, cards))
+
+    def _calibration(self) -> Iterator[Problem]:
+        """Calibration texts that are not there, or are none."""
+        named = {"model_quantize_calibration": self._variables.get("model_quantize_calibration")}
+        for index, deployment in enumerate(self._deployments()):
+            quantize = deployment.get("quantize")
+            if isinstance(quantize, Mapping):
+                named[f"box_deployments[{index}].quantize.calibration"] = quantize.get("calibration")
+        for path, value in named.items():
+            if not isinstance(value, str) or not value:
+                continue
+            try:
+                calibration.read(value)
+            except calibration.CalibrationError as error:
+                yield self._problem(path, value, str(error), calibration.ALLOWED)
 
 
 def _walk(value: object, path: str = "") -> Iterator[tuple[str, object]]:

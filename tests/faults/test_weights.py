@@ -180,3 +180,37 @@ def test_a_hub_that_goes_away_is_told_and_what_came_is_kept(boxes, bring):
     assert bring("lab3")["lab3"].failure is None
     assert weights(box)[1] == digest
     assert size <= sent(since) <= size + IN_FLIGHT
+
+
+@pytest.fixture
+def small_disk(boxes, bring):
+    """A box whose store is a filesystem of its own, with room for the weights and not much more.
+
+    Gives it with the weights' size and SHA-256.
+    """
+    box = boxes[0]
+    assert bring("lab1")["lab1"].failure is None
+    size, digest, _ = weights(box)
+    box.do("rm", "-rf", STORE)
+    box.do("mkdir", "-p", STORE)
+    box.do("mount", "-t", "tmpfs", "-o", f"size={size + 20_000_000},mode=755", "tmpfs", STORE)
+    yield box, size, digest
+    box.do("umount", STORE)
+
+
+def test_a_disk_that_fills_up_meanwhile_is_told_and_what_came_is_kept(small_disk, bring):
+    box, size, digest = small_disk
+    since = logged()
+    tell(Fault("rate", "*/model.safetensors", bytes_per_s=2_000_000))
+    fill = ["dd", "if=/dev/zero", f"of={STORE}/of-somebody-else", "bs=1M"]
+    filler = when_there(box, 60, lambda: box.do(*fill, check=False))
+    failure = bring("lab1", model_weights_reserve_gb=0)["lab1"].failure
+    filler.join()
+    assert "the disk became full while HuggingFaceTB/SmolLM2-135M-Instruct was fetched" in failure["message"]
+    tell()
+    short = bring("lab1", model_weights_reserve_gb=0)["lab1"].failure
+    assert short is not None
+    box.do("rm", f"{STORE}/of-somebody-else")
+    assert bring("lab1", model_weights_reserve_gb=0)["lab1"].failure is None
+    assert weights(box)[1] == digest
+    assert size <= sent(since) <= size + IN_FLIGHT

@@ -15,6 +15,7 @@ import pytest
 from ansible.module_utils import driver_load, host_reading, store_manifest
 from ansible.module_utils.apt_texts import pins_text, source_text
 from ansible.module_utils.docker_proxy import variables_text
+from ansible.module_utils.partial_file import PartialFile
 
 from boxwright.facts import parse
 
@@ -114,6 +115,28 @@ def test_an_unfinished_revision_is_asked_for_again(run_module, tmp_path):
     )
     stored, asked = parse(result["raw"]).models
     assert not stored.complete
+    assert asked.error == "unreachable"
+
+
+def test_what_has_come_of_an_interrupted_fetch_is_a_fact(run_module, tmp_path):
+    tree = tmp_path / "models" / ".staging" / f"org--name--{COMMIT}" / "tree"
+    (tmp_path / "models" / ".staging" / "org--name-other--x" / "tree").mkdir(parents=True)
+    partial = PartialFile(str(tree / "model-1.safetensors"), 200_000, "")
+    partial.write(0, memoryview(b"a" * 1000))
+    partial.close()
+    (tree / "config.json").write_text("{}")
+    result = run_module(
+        "host_facts",
+        root_dir=str(tmp_path),
+        models=[{"repo": "org/name", "revision": COMMIT}],
+        endpoint="http://127.0.0.1:1",
+    )
+    staged, asked = parse(result["raw"]).models
+    assert (staged.origin, staged.revision, staged.complete) == ("staged", COMMIT, False)
+    assert [(file.path, file.size) for file in staged.files] == [
+        ("config.json", 2),
+        ("model-1.safetensors", 1000),
+    ]
     assert asked.error == "unreachable"
 
 

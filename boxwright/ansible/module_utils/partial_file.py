@@ -7,6 +7,7 @@ boot that is over, only what was flushed to the disk counts.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -226,6 +227,21 @@ def held(path: str) -> int:
     """Bytes of the file at `path` that an earlier run has brought."""
     known = _load(path + MAP_SUFFIX)
     return 0 if known is None else sum(known.written if known.boot == _boot() else known.safe)
+
+
+def arrived(directory: str) -> Dict[str, int]:
+    """Bytes that are there of each file below a directory, by its name, whole ones and those on their way."""
+    found: Dict[str, int] = {}
+    for place, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(place, name)
+            relative = os.path.relpath(path, directory)
+            if name.endswith(SUFFIX):
+                found[relative[: -len(SUFFIX)]] = held(path[: -len(SUFFIX)])
+            elif not name.endswith(MAP_SUFFIX):
+                with contextlib.suppress(OSError):
+                    found.setdefault(relative, os.path.getsize(path))
+    return found
 
 
 def _load(path: str) -> Optional[_Known]:

@@ -59,7 +59,10 @@ class Settings(NamedTuple):
 
 
 class Checkpoint:
-    """One checkpoint to have, from the plan: method, bits, group_size, source (weights), directory."""
+    """One checkpoint to have, from the plan: method, bits, group_size, source (weights), directory.
+
+    calibration: its own text, none for that of all.
+    """
 
     def __init__(self, settings: Settings, tools: Dict[str, Tool], wanted: Dict[str, Any]) -> None:
         self.settings, self.method = settings, wanted["method"]
@@ -70,6 +73,7 @@ class Checkpoint:
         self.form, self.tool = FORMS[self.method], tools[self.method]
         self.bits, self.group_size = int(wanted["bits"]), int(wanted["group_size"])
         self.weights = wanted["source"]
+        self.calibration = str(wanted.get("calibration") or settings.calibration)
         self.source = os.path.normpath(self.weights["directory"])
         self.directory = os.path.normpath(wanted["directory"])
         if not self.directory.startswith(os.path.normpath(settings.store) + os.sep):
@@ -93,7 +97,7 @@ class Checkpoint:
             "group_size": self.group_size,
             **self.form.RECIPE,
             "tool": self.tool.requirement,
-            "calibration_sha256": hashlib.sha256(self.settings.calibration.encode("utf-8")).hexdigest(),
+            "calibration_sha256": hashlib.sha256(self.calibration.encode("utf-8")).hexdigest(),
             "blocks": self.settings.blocks,
             "block_tokens": self.settings.block_tokens,
         }
@@ -180,7 +184,7 @@ class Checkpoint:
             command.ensure(os.path.join(folder, os.path.basename(name)), text)
         order = os.path.join(self.staging, "job.json")
         command.write(order, json.dumps(self._job(estimate)))
-        command.write(os.path.join(self.staging, "calibration.txt"), self.settings.calibration)
+        command.write(os.path.join(self.staging, "calibration.txt"), self.calibration)
         told: Dict[str, Any] = {}
         stage, until = "", time.monotonic() + self.settings.timeout_s
         python = os.path.join(environment, "bin", "python")
@@ -205,7 +209,7 @@ class Checkpoint:
                 elif kind == "layers":
                     progress.update(stage, event["done"], event["total"], "layers")
             status = quantizer.end()
-            if status != 0 or "peak_bytes" not in told:
+            if status != 0 or not {"peak_bytes", "perplexity"} <= set(told):
                 event = {
                     "kind": "memory" if status == -9 else "",
                     "detail": "it ended with status %d" % status,
@@ -225,13 +229,11 @@ class Checkpoint:
                 "the INT4 checkpoint of %s is not right: %s" % (self.name, "; ".join(flaws[:5]))
             )
 
-    def check_perplexity(self, told: Dict[str, Any]) -> Optional[Dict[str, float]]:
-        """The perplexities of source and result, None where they were not measured.
+    def check_perplexity(self, told: Dict[str, Any]) -> Dict[str, float]:
+        """The perplexities of source and result.
 
         Raises QuantizeError when the result predicts the held-out text worse than is allowed.
         """
-        if "perplexity" not in told:
-            return None
         was, became = float(told["perplexity_source"]), float(told["perplexity"])
         # Written so that a result that is no number fails.
         if not became <= was * (1 + self.settings.worse_percent / 100):

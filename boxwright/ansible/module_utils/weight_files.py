@@ -7,12 +7,12 @@ import posixpath
 import re
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from ansible.module_utils.weight_names import DESCRIBING
+
 #: Formats that run code when they are loaded (Python's pickle inside).
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 WEIGHTS = ".safetensors"
 INDEX = "model.safetensors.index.json"
-#: Names beside the weights that an engine reads: configuration, tokenizer, templates.
-DESCRIBING = (".json", ".model", ".tiktoken", ".jinja", ".txt")
 #: Text files that are no part of a tokenizer (merges.txt and vocab.txt are).
 PROSE = re.compile(r"(?i)(readme|licen[cs]e|notice|usage|requirements|changelog|.*polic).*\.txt$")
 #: Whole copies of the weights in another naming, beside the shards that the index lists (Mistral's

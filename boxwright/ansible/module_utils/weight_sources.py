@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
@@ -277,9 +278,12 @@ class DirectorySource(Source):
         """Copy a range of the file."""
         block = memoryview(bytearray(1024 * 1024))
         try:
-            with open(os.path.join(self._directory, path), "rb", buffering=0) as stream:
-                if os.fstat(stream.fileno()).st_size != size:
-                    raise FetchError("wrong-size", "%d of %d" % (os.fstat(stream.fileno()).st_size, size))
+            with open(os.path.join(self._directory, path), "rb", buffering=0, opener=_at_once) as stream:
+                state = os.fstat(stream.fileno())
+                if not stat.S_ISREG(state.st_mode):
+                    raise FetchError("unreadable", "%s is no file" % path)
+                if state.st_size != size:
+                    raise FetchError("wrong-size", "%d of %d" % (state.st_size, size))
                 stream.seek(first)
                 left = end - first
                 while left:
@@ -291,6 +295,11 @@ class DirectorySource(Source):
         except OSError as error:
             kind = "not-found" if error.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
             raise FetchError(kind, "%s: %s" % (error.filename or path, error.strerror)) from error
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file, and wait for nobody: a pipe by its name would wait for who writes into it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def names(sources: List[Source]) -> str:

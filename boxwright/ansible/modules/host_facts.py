@@ -20,6 +20,7 @@ from ansible.module_utils import (
     next_kernel,
     nvidia_smi,
     package_facts,
+    partial_file,
     port_rules,
     registry_access,
     registry_logins,
@@ -200,12 +201,36 @@ def store(root: str, repo: str) -> List[Dict[str, Any]]:
     return found
 
 
+def staged(root: str, repo: str) -> List[Dict[str, Any]]:
+    """Revisions of a model whose fetch was interrupted: the bytes of each file that are there already."""
+    place = os.path.join(root, "models", ".staging", repo.replace("/", "--") + "--")
+    found = []
+    for directory in sorted(glob.glob(glob.escape(place) + "*")):
+        revision, tree = directory[len(place) :], os.path.join(directory, "tree")
+        if NAME.fullmatch(revision):
+            files = [
+                {"path": name, "size": size, "sha256": None}
+                for name, size in sorted(partial_file.arrived(tree).items())
+            ]
+            found.append(
+                {
+                    "origin": "staged",
+                    "repo": repo,
+                    "revision": revision,
+                    "directory": directory,
+                    "files": files,
+                }
+            )
+    return found
+
+
 def on_disk(parameters: Dict[str, Any]) -> List[Dict[str, Any]]:
     """The models asked for that the host has: revisions in the store, directories by path."""
     found = []
     for model in parameters["models"]:
         if model.get("repo"):
             found += store(parameters["root_dir"], model["repo"])
+            found += staged(parameters["root_dir"], model["repo"])
         elif model.get("path"):
             directory = host_reading.model_directory(model["path"])
             found.append(

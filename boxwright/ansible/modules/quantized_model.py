@@ -24,7 +24,9 @@ description:
 options:
   store: {description: "Directory of the store.", type: path, required: true}
   wanted:
-    description: "What to make, as the plan has it: method, bits, group_size, source (weights), directory."
+    description:
+      - "What to make, as the plan has it: method, bits, group_size, source (weights), directory."
+      - "calibration: a text of its own; without one, that of all."
     type: list
     elements: dict
     required: true
@@ -121,7 +123,7 @@ class Call:
                 "packages": packages,
                 "device": told["device"],
                 "calibration": {"blocks": told["blocks"], "block_tokens": told["block_tokens"]},
-                **({"perplexity": perplexity} if perplexity else {}),
+                "perplexity": perplexity,
             }
         )
         seconds = round(time.monotonic() - started)
@@ -134,15 +136,14 @@ class Call:
             "seconds": seconds,
             "bytes": size,
             "peak_bytes": told["peak_bytes"],
-            **({"perplexity": perplexity} if perplexity else {}),
-            "msg": "%s: INT4 checkpoint made in %d s, %s%s"
+            "perplexity": perplexity,
+            "msg": "%s: INT4 checkpoint made in %d s, %s, perplexity %.4g, was %.4g"
             % (
                 checkpoint.name,
                 seconds,
                 store_room.human(size),
-                ", perplexity %.4g, was %.4g" % (perplexity["result"], perplexity["source"])
-                if perplexity
-                else "",
+                perplexity["result"],
+                perplexity["source"],
             ),
         }
 

@@ -8,6 +8,8 @@ from typing import Any, Dict, Iterable, List, Sequence, Union
 
 WEIGHTS = ".safetensors"
 INDEX = "model.safetensors.index.json"
+#: Names beside the weights that an engine reads: configuration, tokenizer, templates.
+DESCRIBING = (".json", ".model", ".tiktoken", ".jinja", ".txt")
 #: Where ModelOpt's older checkpoints say how their numbers are stored.
 MODELOPT = "hf_quant_config.json"
 #: A second copy of the weights in another naming, beside the shards that the index lists (Mistral's).

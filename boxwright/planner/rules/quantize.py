@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 from boxwright.catalog.architecture import Architecture
 from boxwright.planner import quantizer
-from boxwright.planner.case import Case
-from boxwright.planner.rules.registry import Note, advice, gate, note
+from boxwright.planner.case import Case, Host
+from boxwright.planner.rules.registry import Note, advice, gate, host_gate, note
 from boxwright.planner.rules.words import effort
 
 AUTOAWQ = "https://github.com/casper-hansen/AutoAWQ/blob/main/awq/models/auto.py"
@@ -134,6 +137,21 @@ def already_quantized(case: Case) -> Note | None:
     )
 
 
+@gate("quantize-needs-repository", source="boxwright/planner/model_source.py")
+def needs_repository(case: Case) -> Note | None:
+    """What is made lies in the store beside the revision that it was made of, and is found again by it; a
+    directory that a person keeps has neither.
+    """
+    if case.deployment.quantize is None or case.model.path is None:
+        return None
+    return note(
+        f"{case.model.path} is a directory of the box, and only a repository's model is quantized there",
+        "model: {repo: organization/name}, from box_hub or from a directory of model_weights_mirrors",
+        "leave quantize out, and serve the directory as it is",
+        at="quantize",
+    )
+
+
 @gate("group-size-does-not-divide", source=AUTOAWQ)
 def group_size(case: Case) -> Note | None:
     """Groups of weights that share a scale divide a matrix's rows: the width is a multiple of the group."""
@@ -160,6 +178,29 @@ def _widths(architecture: Architecture) -> tuple[int, ...]:
         attention.heads * attention.head_dim,
         *([linear.value_heads * linear.value_head_dim] if linear else []),
     )
+
+
+@host_gate("two-calibrations-of-one-checkpoint", source="boxwright/planner/model_source.py")
+def two_calibrations(host: Host, cases: Sequence[Case]) -> Iterator[Note]:
+    """A checkpoint is one directory of the store by its source, method and sizes: deployments that share it
+    share the text that it was calibrated with.
+    """
+    first: dict[tuple[object, ...], Case] = {}
+    for case in cases:
+        wanted, model = case.deployment.quantize, case.model
+        if wanted is None:
+            continue
+        before = first.setdefault(
+            (model.repo, model.path, model.revision, replace(wanted, calibration=None)), case
+        )
+        if before.deployment.quantize != wanted:
+            yield note(
+                f"{before.deployment.name} and {case.deployment.name} make the same checkpoint of "
+                f"{model.name} with two calibration texts",
+                "one quantize.calibration for both",
+                "another group_size for one of them",
+                at=f"{case.path}.quantize.calibration",
+            )
 
 
 @advice("autoawq-is-retired", source="https://github.com/casper-hansen/AutoAWQ")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +47,18 @@ def load_tokenizer(directory: Path) -> Any:
 
 
 def held_out(text: str) -> tuple[str, str]:
-    """The text without every tenth paragraph, and those: what a result is judged by, it is not made with."""
-    paragraphs = [part for part in text.split("\n\n") if part.strip()]
-    kept_back = paragraphs[9::10] or paragraphs[-1:]
-    rest = [part for number, part in enumerate(paragraphs, 1) if number % 10]
-    return "\n\n".join(rest if len(paragraphs) > 9 else paragraphs[:-1]), "\n\n".join(kept_back)
+    """The text without every tenth paragraph, and those: what a result is judged by, it is not made with.
+
+    Of a text with few paragraphs, every tenth line; where these are too few or too short to judge by, its
+    last tenth.
+    """
+    for between in ("\n\n", "\n"):
+        parts = [part for part in text.split(between) if part.strip()]
+        kept_back = between.join(parts[9::10])
+        if 20 * len(kept_back) >= len(text):
+            return between.join(part for number, part in enumerate(parts, 1) if number % 10), kept_back
+    end = len(text) - len(text) // 10
+    return text[:end], text[end:]
 
 
 def calibration_blocks(tokenizer: Any, text: str, most: int, length: int) -> list[list[int]]:
@@ -93,6 +103,36 @@ def read_config(directory: Path) -> dict[str, Any]:
     """The config.json of a checkpoint."""
     config: dict[str, Any] = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     return config
+
+
+@contextmanager
+def computing(model: Any, device: str, weights: Mapping[type, Callable[[Any, Any], Any]]) -> Iterator[None]:
+    """Let a model that lies in main memory multiply elsewhere, one part of it at a time.
+
+    On a card in half precision; on a processor in 32 bits, as few multiply shorter numbers in hardware.
+    weights: for a class of parts, what gives a part's matrix (inputs by outputs) on a device.
+    """
+    import torch
+
+    numbers = torch.float16 if device == "cuda" else torch.float32
+
+    def multiply(part: Any, matrix: Callable[[Any, Any], Any], states: Any) -> Any:
+        result = states.to(device, numbers) @ matrix(part, device).to(numbers)
+        if part.bias is not None:
+            result += part.bias.to(device, numbers)
+        return result.to(states.device, states.dtype)
+
+    changed = []
+    for part in model.modules():
+        matrix = next((found for kind, found in weights.items() if isinstance(part, kind)), None)
+        if matrix is not None:
+            part.forward = functools.partial(multiply, part, matrix)
+            changed.append(part)
+    try:
+        yield
+    finally:
+        for part in changed:
+            del part.forward
 
 
 def mean_loss(model: Any, blocks: list[list[int]]) -> float:

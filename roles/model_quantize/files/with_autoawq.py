@@ -7,7 +7,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from parts import Refused, calibration_blocks, describe, load_tokenizer, read_config, say
+from parts import (
+    HELD_OUT_BLOCKS,
+    Refused,
+    calibration_blocks,
+    computing,
+    describe,
+    held_out,
+    load_tokenizer,
+    mean_loss,
+    measured,
+    read_config,
+    say,
+)
 
 
 def older_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -49,8 +61,29 @@ def telling(layers: Sequence[Any], **_: Any) -> Iterator[Any]:
     say(event="layers", done=total, total=total)
 
 
+def loss(model: Any, device: str, blocks: list[list[int]]) -> float:
+    """The mean loss of a token of a model, whether its weights are integers by now or not yet.
+
+    AutoAWQ's own way to compute with integers needs a card, and each release of it another kernel.
+    """
+    import torch
+    from awq.modules.linear.gemm import WQLinear_GEMM
+    from awq.utils.packing_utils import dequantize_gemm
+
+    def plain(part: Any, device: str) -> Any:
+        return part.weight.to(device).t()
+
+    def packed(part: Any, device: str) -> Any:
+        numbers, zeros, scales = (tensor.to(device) for tensor in (part.qweight, part.qzeros, part.scales))
+        return dequantize_gemm(numbers, zeros, scales.float(), part.w_bit, part.group_size)
+
+    model.to("cpu")
+    with computing(model, device, {torch.nn.Linear: plain, WQLinear_GEMM: packed}):
+        return mean_loss(model, blocks)
+
+
 def quantize(job: dict[str, Any], device: str) -> None:
-    """Load, quantize, save."""
+    """Load, measure, quantize, measure again, save."""
     say(event="stage", stage="loading the tools")
     import torch
     from awq import AutoAWQForCausalLM
@@ -62,12 +95,15 @@ def quantize(job: dict[str, Any], device: str) -> None:
     config = make_view(source, view)
     say(event="stage", stage="loading the model")
     tokenizer = load_tokenizer(view)
-    text = Path(job["calibration"]).read_text(encoding="utf-8")
+    text, unseen = held_out(Path(job["calibration"]).read_text(encoding="utf-8"))
     blocks = calibration_blocks(tokenizer, text, job["blocks"], job["block_tokens"])
+    judging = calibration_blocks(tokenizer, unseen, HELD_OUT_BLOCKS, job["block_tokens"])
     # On the processor at first, layer by layer on a card: the whole model need not fit there.
     model = AutoAWQForCausalLM.from_pretrained(
         str(view), torch_dtype=torch.float16, trust_remote_code=False, safetensors=True, device_map="cpu"
     )
+    say(event="stage", stage="measuring the source")
+    before = loss(model.model, device, judging)
     say(event="stage", stage="quantizing on the %s" % ("card" if device == "cuda" else "processor"))
     model.quantize(
         tokenizer,
@@ -82,6 +118,8 @@ def quantize(job: dict[str, Any], device: str) -> None:
         max_calib_seq_len=len(blocks[0]),
         n_parallel_calib_samples=8 if device == "cuda" else None,
     )
+    say(event="stage", stage="measuring the result")
+    measured(before, loss(model.model, device, judging), judging)
     say(event="stage", stage="saving")
     model.save_quantized(str(output), safetensors=True, shard_size="4GB")
     written = json.loads((output / "config.json").read_text(encoding="utf-8"))

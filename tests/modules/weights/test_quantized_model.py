@@ -52,8 +52,9 @@ text = json.dumps(header).encode()
 os.makedirs(job["output"])
 with open(job["output"] + "/model.safetensors", "wb") as stream:
     stream.write(struct.pack("<Q", len(text)) + text + bytes(offset if fault != "short" else offset - 1))
-if os.environ.get("TEST_PERPLEXITY"):
-    now = float(os.environ["TEST_PERPLEXITY"])
+open(job["source"] + "/../calibration", "w").write(open(job["calibration"]).read())
+if fault != "unjudged":
+    now = float(os.environ.get("TEST_PERPLEXITY", "10.1"))
     say(event="measured", perplexity_source=10.0, perplexity=now, held_out_tokens=2048)
 config = json.load(open(job["source"] + "/config.json"))
 config["quantization_config"] = {"quant_method": "awq", "bits": job["bits"], "group_size": group,
@@ -240,6 +241,14 @@ def test_another_recipe_is_refused_while_one_is_there(call, source, arguments, n
     assert Path(f"{source}-autoawq-w4g64").stat() == before
 
 
+def test_a_deployment_has_a_calibration_text_of_its_own(call, source):
+    made = call(wanted={"calibration": "A text of its own."})
+    assert made["changed"], made
+    assert (source.parent / "calibration").read_text() == "A text of its own."
+    assert not call(wanted={"calibration": "A text of its own."})["changed"]
+    assert "calibration_sha256" in call()["msg"]
+
+
 def test_a_flawed_one_is_made_again(call, source):
     call()
     os.truncate(f"{source}-autoawq-w4g64/model.safetensors", 10)
@@ -261,6 +270,7 @@ def test_a_flawed_one_is_made_again(call, source):
         ("traceback", "failed: it ended with status 1; RuntimeError: no such kernel"),
         ("lost", "is not right: model.embed_tokens.weight is missing"),
         ("short", "is broken"),
+        ("unjudged", "failed: it ended with status 0"),
     ],
 )
 def test_what_goes_wrong(call, source, monkeypatch, fault, words):

@@ -3,28 +3,25 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from pathlib import Path
 
+import lab_hub
 import pytest
-import yaml
 from ansible.module_utils import partial_file, python_environment
 from ansible.module_utils.python_environment import Step, Wanted
+from lab_hub import DEFAULTS, Hub
 
-from boxwright.lab.store.servers.control import Access, Fault, Settings, write
+from boxwright.lab.store.servers.control import Access, Fault, Settings
 
 from ..conftest import ROOT
 from .conftest import REPOSITORY, safetensors
 
 pytestmark = pytest.mark.lab  # the client comes from the package index
 
-DEFAULTS = yaml.safe_load((ROOT / "roles/model_weights/defaults/main.yml").read_text())
-SCRIPT = (ROOT / "roles/model_weights/files/resolve.py").read_text()
 REPO, SIZE = "acme/tiny", 3_000_000
 TOKEN = "hf_SesameOpenSesameOpenSesame"
 
@@ -40,87 +37,14 @@ def environment(tmp_path_factory):
     return path
 
 
-class Hub:
-    """A running hub of the lab."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.control, self.log = directory / "control.json", directory / "requests"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.endpoint = f"http://127.0.0.1:{self.port}"
-        folder = directory / "models" / REPO
-        folder.mkdir(parents=True)
-        large = safetensors({"model.layers.0.mlp.up_proj.weight": ("F16", [SIZE // 2], 2)})
-        for path, content in dict(REPOSITORY, **{"model.safetensors": large}).items():
-            (folder / path).write_bytes(content)
-        self.tell()
-
-    def tell(self, *faults, **settings):
-        write(self.control, Settings(tuple(faults), **settings))
-
-    def weights(self, store, **more):
-        with urllib.request.urlopen(f"{self.endpoint}/api/models/{REPO}/tree/main?recursive=true") as answer:
-            listed = json.load(answer)
-        with urllib.request.urlopen(f"{self.endpoint}/api/models/{REPO}/revision/main") as answer:
-            revision = json.load(answer)["sha"]
-        files = [
-            {"path": file["path"], "size": file["size"], "sha256": (file.get("lfs") or {}).get("oid")}
-            for file in listed
-        ]
-        weights = {
-            "kind": "hub",
-            "repo": REPO,
-            "revision": revision,
-            "endpoint": self.endpoint,
-            "files": files,
-        }
-        return {**weights, "directory": f"{store}/acme--tiny/{revision}", **more}
-
-    def _answers(self, name):
-        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
-        return [line for line in lines if line["path"].endswith(name) and line["method"] == "GET"]
-
-    def sent(self, name):
-        """Bytes of a file that left the hub."""
-        return sum(line["bytes"] for line in self._answers(name))
-
-    def requests(self, name):
-        """How often bytes of a file were asked for."""
-        return len(self._answers(name))
-
-
 @pytest.fixture
 def hub(tmp_path):
-    running = Hub(tmp_path)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "boxwright.lab.store.servers.hub",
-            "--root",
-            str(tmp_path / "models"),
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            str(running.port),
-            "--control",
-            str(running.control),
-            "--log",
-            str(running.log),
-        ],
-        cwd=ROOT,
-    )
-    for _ in range(100):
-        try:
-            socket.create_connection(("127.0.0.1", running.port), 1).close()
-            break
-        except OSError:
-            time.sleep(0.05)
-    yield running
-    process.terminate()
-    process.wait(10)
+    made = Hub(tmp_path, REPO)
+    large = safetensors({"model.layers.0.mlp.up_proj.weight": ("F16", [SIZE // 2], 2)})
+    for path, content in dict(REPOSITORY, **{"model.safetensors": large}).items():
+        (made.folder / path).write_bytes(content)
+    with made.running():
+        yield made
 
 
 @pytest.fixture
@@ -131,21 +55,8 @@ def store(tmp_path):
 @pytest.fixture
 def arguments(environment, store, tmp_path):
     def build(weights, **more):
-        return {
-            "store": store,
-            "weights": [weights],
-            "environment": {
-                "path": environment,
-                "packages": DEFAULTS["model_weights_packages"],
-                "constraints": DEFAULTS["model_weights_constraints"],
-                "index_url": "",
-                "size": 0,
-            },
-            "client": SCRIPT,
-            "reserve": 0,
-            "progress_file": str(tmp_path / "progress.json"),
-            **more,
-        }
+        told = {"progress_file": str(tmp_path / "progress.json"), **more}
+        return lab_hub.arguments(weights, store, environment, **told)
 
     return build
 
@@ -223,6 +134,60 @@ def test_wrong_addresses(hub, store, call, change, words):
     assert words in result["msg"], result
 
 
+def test_a_certificate_that_nobody_vouches_for(hub, store, call, tmp_path):
+    with hub.behind_tls(tmp_path / "realm") as port:
+        weights = hub.weights(store, endpoint=f"https://127.0.0.1:{port}")
+        before = len(hub.log.read_text().splitlines())
+        result = call(weights)
+    assert f"the certificate of 127.0.0.1:{port} is not trusted on this host" in result["msg"], result
+    assert len(hub.log.read_text().splitlines()) == before
+    assert not Path(weights["directory"]).exists()
+
+
+@pytest.mark.parametrize("serves", [False, True], ids=["nothing there", "forbids it"])
+def test_a_broken_proxy(hub, store, call, serves):
+    """A proxy that is off, and one that lets nobody through: the lab's hub knows no such address."""
+    port = hub.port if serves else lab_hub.free_port("127.0.0.1")
+    weights = hub.weights(store, endpoint="https://hub.example")
+    result = call(weights, proxy=f"http://ann:sesame@127.0.0.1:{port}")
+    said = "does not let the host through to" if serves else "cannot be reached through the proxy"
+    assert said in result["msg"], result
+    assert f"127.0.0.1:{port}" in result["msg"]
+    assert "sesame" not in json.dumps(result)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"kind": "drop", "after_bytes": 0}, "cannot be reached from this host"),
+        ({"kind": "status", "status": 404}, "has no acme/tiny, or lacks a file of it (404)"),
+        ({"kind": "status", "status": 503}, "fault of its own (503)"),
+    ],
+    ids=["empty", "missing", "broken"],
+)
+def test_a_shard_that_the_hub_does_not_give(hub, store, call, fault, words):
+    """All but that shard is there already when the hub is well again: no byte leaves it twice."""
+    weights = hub.weights(store)
+    hub.tell(Fault(path="*/model.safetensors", **fault))
+    result = call(weights)
+    assert words in result["msg"], result
+    assert not Path(weights["directory"]).exists()
+    hub.tell()
+    assert call(weights)["changed"]
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        assert hub.sent(name) == Path(weights["directory"], name).stat().st_size
+
+
+def test_a_shard_that_is_cut_short_each_time(hub, store, call):
+    """Every answer ends early; what came is kept, and the next one begins there."""
+    weights = hub.weights(store)
+    hub.tell(Fault("drop", "*/model.safetensors", after_bytes=700_000))
+    assert call(weights)["changed"]
+    size = Path(weights["directory"], "model.safetensors").stat().st_size
+    assert (hub.sent("model.safetensors"), hub.requests("model.safetensors")) == (size, -(-size // 700_000))
+    assert not call(weights, deep=True)["changed"]
+
+
 def test_token_opens_a_gated_repository_and_is_left_nowhere(hub, store, call, tmp_path):
     weights = hub.weights(store)
     hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=1_500_000), repositories=GATED, users=ANN)
@@ -290,21 +255,13 @@ def test_stalled_line(hub, store, call):
     assert "does not answer in time" in result["msg"], result
 
 
-#: The module in a process of its own, its arguments on standard input.
-PROGRAM = f"""
-import sys, json, ansible.module_utils
-for part in ("ansible/module_utils", "facts/parsers"):
-    ansible.module_utils.__path__.append({str(ROOT / "boxwright")!r} + "/" + part)
-from ansible.module_utils.testing import patch_module_args
-from boxwright.ansible.modules import model_store
-with patch_module_args(json.load(sys.stdin)):
-    model_store.main()
-"""
-
-
 def start(arguments):
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", lab_hub.program("model_store")],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     process.stdin.write(json.dumps(arguments))
     process.stdin.close()
@@ -362,10 +319,11 @@ def test_killed_and_run_again(hub, store, arguments, environment, call):
     assert not list(Path(store).rglob("*.partial*"))
 
 
-def test_two_processes_fetch_one_copy(hub, store, arguments):
+def test_two_processes_fetch_one_copy(hub, store, arguments, tmp_path):
     weights = hub.weights(store)
     hub.tell(Fault("rate", "*/model.safetensors", bytes_per_s=2_000_000))
-    processes = [start(arguments(weights)) for _ in range(2)]
+    told = [str(tmp_path / f"progress-{number}.json") for number in range(2)]
+    processes = [start(arguments(weights, progress_file=path)) for path in told]
     results = [json.loads(process.stdout.read()) for process in processes]
     assert sorted(result.get("changed") for result in results) == [False, True], results
     assert hub.sent("model.safetensors") == Path(weights["directory"], "model.safetensors").stat().st_size

@@ -433,6 +433,33 @@ def test_a_directory(fetch, tmp_path):
     assert caught.value.kind == "wrong-size"
 
 
+@pytest.mark.parametrize(
+    ("put", "words"),
+    [
+        (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
+        (lambda path: path.symlink_to(path.name), "Too many levels of symbolic links"),
+        (lambda path: os.mkfifo(path), "is no file"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.symlink_to("/dev/zero"), "is no file"),
+    ],
+    ids=["to nothing", "to itself", "pipe", "folder", "device"],
+)
+def test_what_a_directory_must_not_have_is_taken_from_the_hub(fetch, place, tmp_path, put, words):
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "blob").write_bytes(CONTENT["config.json"])
+    (mirror / "config.json").symlink_to("blob")
+    put(mirror / "model.safetensors")
+    sources = [
+        DirectorySource(str(mirror)),
+        WebSource("hub", place.url, Lines(direct=True), {}, last=True),
+    ]
+    fetch("config.json", "model.safetensors", sources=sources)
+    whole(fetch, "config.json", "model.safetensors")
+    assert place.sent == SIZE
+    assert any(words in note for note in fetch.meter.notes), fetch.meter.notes
+
+
 # The file on its way
 
 
