@@ -149,6 +149,14 @@ def draw(report: Report) -> None:
         say("  follows from it")
         for one in report.consequences:
             say(f"    {one.id}" + (f" (from {one.because})" if one.because else ""))
+    if report.others:
+        say()
+        say("  of other programs, none of the engine's")
+        for one in report.others:
+            seen = one.evidence[0]
+            said = f"{one.program}, line {seen.line}: {seen.text}"
+            for line in wrapped(said, "    ", "      ", broken=True):
+                say(line)
     if report.harmless:
         say()
         say("  harmless, to be left alone")

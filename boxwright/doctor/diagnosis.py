@@ -29,7 +29,8 @@ class Diagnosis:
 
     id: of the signature, `unknown` for an error that none describes. severity: fatal, slows or harmless.
     because: id of the diagnosis that it follows from. count: how often it was seen. past: seen before the
-    engine that serves now was started. link: where it is described in public.
+    engine that serves now was started. link: where it is described in public. program: another one than the
+    engine's that says it, empty where the engine or what it stands on does.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Diagnosis:
     values: Mapping[str, str] = field(default_factory=dict)
     because: str | None = None
     past: bool = False
+    program: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """By stable keys."""
@@ -55,17 +57,23 @@ class Diagnosis:
             "values": dict(self.values),
             "because": self.because,
             "past": self.past,
+            "program": self.program or None,
             "evidence": [one.to_json() for one in self.evidence],
         }
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that was found. causes: most likely root first. consequences: what follows from them."""
+    """All that was found.
+
+    causes: most likely root first. consequences: what follows from them. others: faults of other programs in
+    the same log, which are none of the engine's.
+    """
 
     causes: tuple[Diagnosis, ...] = ()
     consequences: tuple[Diagnosis, ...] = ()
     harmless: tuple[Diagnosis, ...] = ()
+    others: tuple[Diagnosis, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -82,7 +90,7 @@ class Report:
                 for one in found
             )
 
-        return Report(named(self.causes), named(self.consequences), named(self.harmless))
+        return Report(named(self.causes), named(self.consequences), named(self.harmless), self.others)
 
     def to_json(self) -> dict[str, Any]:
         """By stable keys."""
@@ -91,4 +99,5 @@ class Report:
             "causes": [one.to_json() for one in self.causes],
             "consequences": [one.to_json() for one in self.consequences],
             "harmless": [one.to_json() for one in self.harmless],
+            "others": [one.to_json() for one in self.others],
         }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from boxwright.doctor import library
 from boxwright.doctor.diagnosis import WIDTH, Diagnosis, Evidence, Report
 from boxwright.doctor.exceptions import TRACEBACK
-from boxwright.doctor.log import OF_A_START, Log
+from boxwright.doctor.log import OF_A_START, Log, Place
 from boxwright.doctor.matcher import Found, find, inside
 from boxwright.doctor.signature import SEVERITIES, Signature
 from boxwright.doctor.tracebacks import RootCause, root_cause
@@ -19,8 +20,12 @@ from boxwright.facts.parsers.masking import mask
 MOST_LINES = 6000
 #: Stretches of as many lines that are read for one: the first tracebacks may only be warned of.
 MOST_STRETCHES = 20
+#: Lines from a traceback of another program on that are read for what it says.
+MOST_OF_OTHERS = 400
 #: What is said of a fault that an engine only warns of.
 WARNED = "It is only warned of: what says so went on."
+#: What is said of a fault of the box of which another program tells.
+TOLD_BY = "It is {program} that says so, which is none of the engine's programs."
 #: Places from what lies deepest on: a card that is lost explains all that stands on it.
 DEPTH = ("kernel", "nvidia-smi", "docker", "hub", "unit", "engine", "readings")
 
@@ -40,8 +45,12 @@ def diagnose(
     known = library.signatures() if signatures is None else signatures
     found: list[tuple[Signature, Diagnosis, tuple[int, int]]] = []
     unknown: list[tuple[Diagnosis, tuple[int, int]]] = []
+    others: list[Diagnosis] = []
     for number, log in enumerate(logs):
         hits = find(log, known)
+        others += [_diagnosis(hit, since) for hit in hits if hit.elsewhere]
+        others += _unknown_of_others(log, hits)
+        hits = [hit for hit in hits if not hit.elsewhere]
         for hit in hits:
             found.append((hit.signature, _diagnosis(hit, since), (number, hit.position)))
         other = _unknown(log, hits)
@@ -51,7 +60,8 @@ def diagnose(
         for signature in known:
             if signature.when and signature.holds(values):
                 found.append((signature, _of_readings(signature, name, values), (len(found), 0)))
-    return _report(_merged(found), unknown)
+    others.sort(key=lambda one: (one.evidence[0].source, one.evidence[0].line or 0))
+    return replace(_report(_merged(found), unknown), others=tuple(others))
 
 
 def _merged(
@@ -74,6 +84,7 @@ def _merged(
             first.count + one.count,
             first.values,
             past=first.past and one.past,
+            program=first.program and one.program,
         )
         kinds[signature.id] = (signature, both, place)
     return list(kinds.values())
@@ -94,7 +105,7 @@ def _report(
             (
                 other.id
                 for other, diagnosis, _ in found
-                if signature.id in other.explains and not diagnosis.past
+                if signature.id in other.explains and not diagnosis.past and not diagnosis.program
             ),
             None,
         )
@@ -126,9 +137,7 @@ def _report(
 
 
 def _because(one: Diagnosis, why: str | None) -> Diagnosis:
-    return Diagnosis(
-        one.id, one.severity, one.cause, one.fix, one.link, one.evidence, one.count, one.values, why, one.past
-    )
+    return replace(one, because=why)
 
 
 def _only_consequences(consequences: Sequence[Diagnosis]) -> Diagnosis:
@@ -147,10 +156,13 @@ def _diagnosis(hit: Found, since: float | None) -> Diagnosis:
     values = {name: mask(value) for name, value in hit.values.items()}
     cause, fix = hit.signature.told(values)
     last = hit.line.time
+    remark = WARNED if hit.severity != hit.signature.severity else ""
+    if hit.program and not hit.elsewhere:
+        remark = TOLD_BY.format(program=hit.program)
     return Diagnosis(
         hit.signature.id,
         hit.severity,
-        cause if hit.severity == hit.signature.severity else f"{cause} {WARNED}",
+        f"{cause} {remark}".rstrip(),
         fix,
         hit.signature.source,
         tuple(
@@ -160,6 +172,7 @@ def _diagnosis(hit: Found, since: float | None) -> Diagnosis:
         hit.count,
         values,
         past=since is not None and last is not None and last < since,
+        program=hit.program,
     )
 
 
@@ -180,7 +193,7 @@ def _unknown(log: Log, hits: Sequence[Found]) -> tuple[Diagnosis, int] | None:
         return None
     first = log.begin()
     serving = log.serving(first)
-    place = log.data.find(TRACEBACK.encode(), first)
+    place = next((one.start for one, line in _tracebacks(log, first) if not log.speakers.other(line)), -1)
     if place < 0 and serving >= 0:
         return None
     lines, found = _read(log, first, place)
@@ -209,16 +222,43 @@ def _read(log: Log, first: int, place: int) -> tuple[list[tuple[int, Line]], Roo
         if place < 0:
             break
         begin = max(first, log.line_at(place).start - 4096)
-        lines = log.lines(begin, MOST_LINES)
+        lines = _own(log, log.lines(begin, MOST_LINES))
         found = root_cause((line for _, line in lines), last=0, parts=not log.kinds)
         end = log.after(begin, MOST_LINES)
         if (found is not None and not found.wrapper) or end < 0:
             return lines, found
         place = log.data.find(TRACEBACK.encode(), end)
     if not lines:
-        lines = [one for one in log.last_lines(MOST_LINES) if one[0] >= log.number(first)]
+        lines = _own(log, [one for one in log.last_lines(MOST_LINES) if one[0] >= log.number(first)])
         found = root_cause((line for _, line in lines), last=0, parts=not log.kinds)
     return lines, found
+
+
+def _tracebacks(log: Log, start: int) -> Iterator[tuple[Place, Line]]:
+    return ((place, log.text(place)) for place in log.finds(TRACEBACK.encode(), start))
+
+
+def _own(log: Log, lines: Iterable[tuple[int, Line]]) -> list[tuple[int, Line]]:
+    """Lines without those of other programs."""
+    return [one for one in lines if not log.speakers.other(one[1])]
+
+
+def _unknown_of_others(log: Log, hits: Sequence[Found]) -> list[Diagnosis]:
+    """With what other programs ended, of each its first error that no signature describes."""
+    told: dict[str, Diagnosis] = {}
+    known = {hit.program for hit in hits if hit.elsewhere}
+    for place, line in _tracebacks(log, 0):
+        program = log.speakers.other(line)
+        if not program or program in known or program in told:
+            continue
+        lines = [one for one in log.lines(place.start, MOST_OF_OTHERS) if one[1].program == line.program]
+        found = root_cause((one for _, one in lines), last=0)
+        if found is not None:
+            evidence = Evidence(log.name, lines[found.place][0], shortened(found.lines[0]))
+            told[program] = Diagnosis(
+                "unknown", "fatal", "An error that is not known here.", (), None, (evidence,), program=program
+            )
+    return list(told.values())
 
 
 def _told_by(found: RootCause, lines: Sequence[str], hits: Sequence[Found]) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from boxwright.doctor.decoding import text_of
+from boxwright.doctor.speakers import Speakers
 from boxwright.doctor.unwrapping import unwrapped
 from boxwright.facts.parsers.log_lines import Line, parse
 
@@ -22,6 +24,10 @@ STARTS = (
     re.compile(rb"vLLM (?:API )?server version \d"),
     re.compile(rb"server_args=ServerArgs\("),
 )
+#: How only an engine's processes call themselves, and that systemd speaks of a unit of Boxwright's.
+_PROCESSES = (b"(EngineCore", b"(APIServer", b"(Worker")
+_PROCESS = re.compile(r"(?:EngineCore|APIServer|Worker)")
+_OWN_UNIT = re.compile(rb"Boxwright deployment |boxwright-[\w.-]{1,80}(?:\.service: |\[\d{1,10}\]: )")
 #: What an engine says once it serves, and what tells that a start came to an end.
 SERVING = (b"Application startup complete", b"The server is fired up and ready to roll")
 ENDED = (
@@ -57,9 +63,9 @@ class Log:
         self._counted = (0, 1)
         self._begun = (0, 0)
 
-    def finds(self, text: bytes) -> Iterator[Place]:
-        """The lines that hold a text, each once, from the first on; see MOST_FINDS."""
-        place, count = self.data.find(text), 0
+    def finds(self, text: bytes, start: int = 0) -> Iterator[Place]:
+        """The lines that hold a text, each once, from byte `start` on; see MOST_FINDS."""
+        place, count = self.data.find(text, start), 0
         while place >= 0 and count < MOST_FINDS:
             line = self.line_at(place)
             yield line
@@ -162,4 +168,18 @@ class Log:
         return min(places, default=-1)
 
     def _ended(self, start: int) -> bool:
-        return any(self.data.find(mark, start) >= 0 for mark in ENDED)
+        return any(
+            not self.speakers.other(self.text(place)) for mark in ENDED for place in self.finds(mark, start)
+        )
+
+    @cached_property
+    def speakers(self) -> Speakers:
+        """Who speaks in it. In a log whose place is known, all lines are of that place."""
+        if self.kinds:
+            return Speakers(named=False)
+        starts = [self.text(self.line_at(one.start())) for mark in STARTS for one in mark.finditer(self.data)]
+        said = [self.text(place) for mark in _PROCESSES for place in self.finds(mark)]
+        return Speakers(
+            [*starts, *(line for line in said if _PROCESS.match(line.process))],
+            own_unit=_OWN_UNIT.search(self.data) is not None,
+        )

@@ -28,8 +28,9 @@ _VERSION = re.compile(
 class Found:
     """A signature in a log.
 
-    severity: the worst of its lines'. position: the byte of the first of these. lines: the byte of each that
-    shows it, its text, and the part of it that was looked for.
+    severity: the worst of its lines'. position: the byte of the first of these. program: another one than the
+    engine's that says it; empty where the engine does. lines: the byte of each that shows it, its text, and
+    the part of it that was looked for.
     """
 
     signature: Signature
@@ -38,9 +39,15 @@ class Found:
     position: int
     values: Mapping[str, str]
     line: Line
+    program: str = ""
     lines: list[tuple[int, str, str]] = field(default_factory=list)
     places: set[int] = field(default_factory=set)
     count: int = 0
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it is a fault of another program alone: what the kernel could say is the whole box's."""
+        return bool(self.program) and "kernel" not in self.signature.where
 
 
 def versions_in(data: bytes) -> dict[str, str]:
@@ -75,7 +82,12 @@ def find(log: Log, signatures: Iterable[Signature], versions: Mapping[str, str] 
                 match = signature.match(line.text)
                 severity = match and severity_of(signature, line, match)
                 if match and severity and not (severity != "harmless" and _shadowed(line, match, remarks)):
-                    _add(found, Found(signature, log, severity, place.start, match.values, line), match)
+                    program = log.speakers.other(line)
+                    one = Found(signature, log, severity, place.start, match.values, line, program)
+                    if program and not one.elsewhere:
+                        one.severity = max(severity, "slows", key=SEVERITIES.index)
+                    if not (program and severity == "harmless"):
+                        _add(found, one, match)
     return sorted(found.values(), key=lambda one: one.position)
 
 
@@ -117,9 +129,9 @@ def _shadowed(line: Line, match: Match, remarks: Iterable[Signature]) -> bool:
 
 def _add(found: dict[str, Found], new: Found, match: Match) -> None:
     """Count a find. What is told are the values and lines of the worst ones."""
-    one = found.setdefault(new.signature.id, new)
+    one = found.setdefault(f"{new.program if new.elsewhere else ''}\0{new.signature.id}", new)
     if SEVERITIES.index(new.severity) < SEVERITIES.index(one.severity):
-        one.severity, one.lines = new.severity, []
+        one.severity, one.lines, one.program = new.severity, [], new.program
         one.position, one.values, one.line = new.position, new.values, new.line
     elif new.severity == one.severity and new.position < one.position:
         one.position, one.values, one.line = new.position, new.values, new.line

@@ -82,7 +82,23 @@ def _text(value: Mapping[str, Any]) -> str | None:
         return None
     level = next((value[key] for key in _LEVELS if isinstance(value.get(key), str)), "")
     more = [value[key] for key in _MORE if isinstance(value.get(key), str) and value[key].strip()]
-    return "\n".join([f"{level.upper()}: {found}" if level else found, *more])
+    speaker = _speaker(value)
+    said = "\n".join([f"{level.upper()}: {found}" if level else found, *more])
+    return "\n".join(speaker + line for line in said.split("\n")) if speaker else said
+
+
+def _speaker(value: Mapping[str, Any]) -> str:
+    """What the journal writes before a line of a program (-o short-unix); nothing where it is none of its."""
+    stamp, name = str(value.get("__REALTIME_TIMESTAMP")), value.get("SYSLOG_IDENTIFIER", value.get("_COMM"))
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) in (15, 16, 17)) or not isinstance(name, str):
+        return ""
+    host, pid = _no_word(str(value.get("_HOSTNAME") or "host")), str(value.get("_PID", ""))
+    number = f"[{pid}]" if pid.isascii() and pid.isdigit() and len(pid) <= 10 else ""
+    return f"{stamp[:-6]}.{stamp[-6:]} {host[:64]} {_no_word(name)[:80]}{number}: "
+
+
+def _no_word(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_@.:/-]", "_", name) or "_"
 
 
 def _without_numbers(lines: list[str]) -> list[str]:

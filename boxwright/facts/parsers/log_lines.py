@@ -53,13 +53,15 @@ class Line(NamedTuple):
     """A log line without what stands before its message.
 
     process: the one that said it. level: None where not told. time: seconds since 1970, where the journal's
-    short-unix format tells it.
+    short-unix format tells it. program: whose line it is by what stands before it: a program of a journal, a
+    service of Compose's, a pod; empty where nothing does.
     """
 
     process: str
     level: Optional[str]
     text: str
     time: Optional[float] = None
+    program: str = ""
 
 
 def parse(line: str) -> Line:
@@ -69,19 +71,21 @@ def parse(line: str) -> Line:
     if "[" in line or "\x1b" in line:
         line = _ANSI.sub("", line)
     epoch = _EPOCH.match(line)
-    speaker = ""
+    speaker = said_by = ""
     for _ in range(_MOST_STAMPS):
         stamp = _STAMP.match(line)
         if stamp is None:
             break
         line = line[stamp.end() :]
         program = stamp.group("program") or stamp.group("unit") or stamp.group("speaker") or ""
+        group = stamp.group("service") or stamp.group("pod")
+        said_by = group or program.partition("[")[0] or said_by
         # A program without a number is no process: the kernel has many voices.
-        speaker = stamp.group("service") or stamp.group("pod") or (program if "[" in program else speaker)
+        speaker = group or (program if "[" in program else speaker)
     time = float(epoch.group(1)) if epoch else None
     found = _prefix(line)
     if found is None:
-        return Line(speaker, None, line, time)
+        return Line(speaker, None, line, time, said_by)
     text = found.group("text")
     told = found.group("level") or found.group("named") or found.group("dashed") or found.group("boxed")
     return Line(
@@ -89,6 +93,7 @@ def parse(line: str) -> Line:
         _SAME.get(told, told) if told else _level_within(text),
         text,
         time,
+        said_by,
     )
 
 
