@@ -642,8 +642,9 @@ def bench(
 @task(
     iterable=["host", "inventory"],
     help={
-        "host": HOST.replace(" (repeatable)", ""),
+        "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "deployment": "which one, where a box serves several",
         "what": "what is varied: drafts,kv,backend,sequences,batched_tokens,clock,power",
         "objective": "what is to become better: decode, throughput, prefill or tokens_per_joule",
@@ -668,6 +669,7 @@ def tune(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     deployment: str | None = None,
     what: str = "",
     objective: str = "decode",
@@ -686,10 +688,10 @@ def tune(
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
-    """Find the better setting of a box by measuring; or, with --bisect, the option that costs the speed."""
-    from boxwright.cli import become, bisecting, tuning
+    """Find the better setting of boxes by measuring; or, with --bisect, the option that costs the speed."""
+    from boxwright.cli import become, bisecting, tune_wish, tuning
 
-    wanted = tuning.asked(
+    wanted = tune_wish.asked(
         candidates=candidates or ("24" if bisect else "8"),
         minutes=minutes,
         objective=objective,
@@ -703,18 +705,19 @@ def tune(
     )
     become.ask(ask_become_pass)
     if bisect:
-        tuning.refuse_what(what)
-        bisecting.bisect(host, inventory, deployment=deployment, good=good, bad=bad, wanted=wanted)
+        tune_wish.refuse_what(what)
+        bisecting.bisect(host, inventory, every=all, deployment=deployment, good=good, bad=bad, wanted=wanted)
     else:
-        tuning.refuse_sides(good, bad)
-        tuning.tune(host, inventory, deployment=deployment, what=what, wanted=wanted)
+        tune_wish.refuse_sides(good, bad)
+        tuning.tune(host, inventory, every=all, deployment=deployment, what=what, wanted=wanted)
 
 
 @task(
     iterable=["host", "inventory"],
     help={
-        "host": "a name of the inventory",
+        "host": HOST,
         "inventory": INVENTORY,
+        "all": ALL,
         "deployment": "which one, where a box serves several",
         "prompt": "ask this and end; without it, what standard input has that is no terminal",
         "system": "what to tell the model first",
@@ -729,6 +732,7 @@ def chat(
     c: Any,
     host: Any,
     inventory: Any,
+    all: bool = False,
     deployment: str | None = None,
     prompt: str = "",
     system: str = "",
@@ -737,13 +741,14 @@ def chat(
     json: bool = False,
     ask_become_pass: bool = False,
 ) -> None:
-    """Talk with a served model from the terminal, or ask it once."""
+    """Talk with a served model from the terminal, or ask it once, or those of several boxes."""
     from boxwright.cli import become, chatting
 
     become.ask(ask_become_pass)
     chatting.chat(
         host,
         inventory,
+        every=all,
         deployment=deployment,
         prompt=prompt,
         system=system,

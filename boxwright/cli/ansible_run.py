@@ -17,6 +17,7 @@ from boxwright.ansible import run_log
 from boxwright.ansible.runs import VARIABLE
 from boxwright.cli import become, run_logs
 from boxwright.cli.aftermath import aftermath
+from boxwright.cli.interrupts import interrupts
 from boxwright.cli.overheard import STDERR, overheard
 from boxwright.cli.tunnel import tunnels
 from boxwright.errors import UserError
@@ -136,20 +137,16 @@ def play(
             become.handed_over(Path(scratch)) as given,
             overheard(silent=silent) as complaints,
         ):
-            done = subprocess.run(
+            status, heard = _run(
                 argv,
-                cwd=ROOT,
-                env=environment(report, connecting_s) | more | given,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if silent else STDERR if quiet else None,
-                stderr=complaints.sink,
-                text=True,
+                environment(report, connecting_s) | more | given,
+                subprocess.PIPE if silent else STDERR if quiet else None,
+                complaints.sink,
             )
         if not report.exists():
             call.failed = True
-            said = complaints.text() or (done.stdout or "").strip()
-            run_logs.note(said or f"ansible-playbook ended with status {done.returncode} and said nothing")
+            said = complaints.text() or heard.strip()
+            run_logs.note(said or f"ansible-playbook ended with status {status} and said nothing")
             raise UserError(
                 "Ansible stopped before it ran anything",
                 why=(said or None) if silent else None,
@@ -157,9 +154,24 @@ def play(
             )
         data = json.loads(report.read_text(encoding="utf-8"))
     found = {name: concluded(HostReport(name, **host)) for name, host in data["hosts"].items()}
-    whole = RunReport(done.returncode, float(data["seconds"]), found)
+    whole = RunReport(status, float(data["seconds"]), found)
     call.failed = call.failed or bool(failed(whole, hosts))
     return whole
+
+
+def _run(argv: Sequence[str], env: Mapping[str, str], stdout: int | None, stderr: int) -> tuple[int, str]:
+    """The exit status of a program, and what it wrote where that was asked for; Ctrl-C ends it."""
+    interrupts.check()
+    with subprocess.Popen(
+        argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, text=True
+    ) as process:
+        try:
+            with interrupts.ending(process):
+                heard, _ = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, heard or ""
 
 
 def concluded(host: HostReport) -> HostReport:

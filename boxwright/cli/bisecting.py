@@ -10,15 +10,16 @@ from typing import Any
 import yaml
 
 from boxwright.bench.comparison import Difference
-from boxwright.cli import benching, deployments, lab
+from boxwright.cli import benching
 from boxwright.cli import tune_report as report
-from boxwright.cli.console import say, say_aside, show_json, wrapped
+from boxwright.cli.console import say, say_aside, wrapped
 from boxwright.cli.paths import is_file, named
-from boxwright.cli.trials import Start, Trials
+from boxwright.cli.trials import Start
+from boxwright.cli.tune_boxes import Meant, Shown, meant, on_each, trials_on
 from boxwright.cli.tune_journal import Journal
-from boxwright.cli.tuning import Asked, about, foreword, one_host, subject_of
-from boxwright.cli.turns import addresses, turn
-from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.cli.tune_wish import Asked
+from boxwright.cli.tuning import about, foreword, subject_of
+from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.flat import LIMITS, differing, written
 from boxwright.spec.validate import judged_box
 from boxwright.texts import printable
@@ -49,12 +50,13 @@ def bisect(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     good: str,
     bad: str = DECLARED,
     wanted: Asked,
 ) -> None:
-    """Find the options that cost the speed, and tell them; exit status 1 where the box is not as it was."""
+    """Find the options that cost the speed, and tell them; exit status 1 where a box is not as it was."""
     if not good.strip() or not bad.strip():
         raise UserError(
             "--bisect compares two declarations: --good is the faster one, --bad the slower",
@@ -63,26 +65,23 @@ def bisect(
         )
     for word, option in ((good, "--good"), (bad, "--bad")):
         _refuse_no_file(word, option)
-    inventory, host, paths = one_host(hosts, inventories)
-    name = deployments.chosen(inventory, host, deployment)
-    drawing = benching.picture_path(wanted.picture, [host])
-    lab.ensure_simulated(inventory, [host], as_json=wanted.as_json)
-    aside = say_aside if wanted.as_json else say
-    with (
-        turn(addresses([host], inventory.variables), say_aside),
-        Trials(
-            host,
-            name,
-            inventory,
-            paths,
-            wanted.bench,
-            minutes=wanted.minutes,
-            quiet=wanted.as_json,
-            options=["--bisect"],
-        ) as trials,
-    ):
+    boxes = meant(hosts, inventories, deployment, every=every)
+    drawing = benching.picture_path(wanted.picture, boxes.names)
+    on_each(
+        boxes,
+        lambda host: _bisected(boxes, host, good, bad, wanted),
+        Shown(draw, to_json, _picture, lambda one: one.restored),
+        drawing=drawing,
+        as_json=wanted.as_json,
+    )
+
+
+def _bisected(boxes: Meant, host: str, good: str, bad: str, wanted: Asked) -> Bisected:
+    """One box's bisection. Raises UserError."""
+    name, aside = boxes.deployments[host], say_aside if wanted.as_json else say
+    with trials_on(boxes, host, wanted, ["--bisect"]) as trials:
         start = trials.begin()
-        subject = subject_of(inventory, host, name, start)
+        subject = subject_of(boxes.inventory, host, name, start)
         sides = [_side(subject, start, word, option) for word, option in ((good, "--good"), (bad, "--bad"))]
         delta = differing(*sides)
         if not delta:
@@ -111,18 +110,13 @@ def bisect(
         _refuse_unmeasured(host, blame)
         one = Bisected(goal, blame, delta, name, good, bad, start.origin, restored=False)
         trials.did += verdict(one)
-    one = replace(one, restored=bool(trials.restored))
-    if drawing:
-        shown = [report.bar(goal, trial, "base" if trial is blame.good else "bar") for trial in blame.trials]
-        benching.write_picture(drawing, svg(goal, shown, host, name))
-    if wanted.as_json:
-        show_json({host: to_json(one)})
-    else:
-        draw(host, one)
-        if drawing:
-            say(f"  picture   {drawing}")
-    if not one.restored:
-        raise SystemExit(EXIT_FAILED)
+    return replace(one, restored=bool(trials.restored))
+
+
+def _picture(host: str, one: Bisected) -> str:
+    good = one.blame.good
+    shown = [report.bar(one.goal, trial, "base" if trial is good else "bar") for trial in one.blame.trials]
+    return svg(one.goal, shown, host, one.deployment)
 
 
 def _refuse_unmeasured(host: str, blame: Blame) -> None:

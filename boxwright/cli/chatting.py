@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 
 from boxwright.cli import keys, lab
 from boxwright.cli.console import say, say_aside, say_on, show_json, wrapped
-from boxwright.cli.deployments import refuse_wordless
+from boxwright.cli.deployments import hosts_that_deploy, writing
 from boxwright.cli.endpoint import Answer, Endpoint
+from boxwright.cli.interrupts import interrupts
+from boxwright.cli.side_by_side import side_by_side
 from boxwright.cli.ssh_forward import forwarded
 from boxwright.cli.ssh_route import ssh_words
-from boxwright.cli.targets import targets
+from boxwright.cli.ssh_trouble import by_host, tell_missed
+from boxwright.cli.targets import some, targets
 from boxwright.cli.validating import refuse_problems
 from boxwright.cli.words import whole
-from boxwright.errors import EXIT_BAD_INPUT, UserError
+from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
+from boxwright.spec.box import Deployment
 from boxwright.spec.validate import judged_box
 
 MOST_TOKENS = 1_000_000
@@ -29,53 +33,100 @@ HELP = (
 )
 
 
+@dataclass(frozen=True)
+class Party:
+    """Whom to talk with: a box's deployment, and the key that it asks for."""
+
+    name: str
+    deployment: Deployment
+    ssh: Sequence[str]
+    key: str
+
+    @contextmanager
+    def talk(self, system: str, most: int | None) -> Iterator[Talk]:
+        """A conversation that has not begun. Raises UserError where there is no way to the model."""
+        bound = ipaddress.ip_address(self.deployment.bind)
+        anywhere = "::1" if bound.version == 6 else "127.0.0.1"
+        address = anywhere if bound.is_unspecified else self.deployment.bind
+        with forwarded(self.name, self.ssh, address, self.deployment.port) as path:
+            endpoint = Endpoint(self.name, path, self.key)
+            yield Talk(endpoint, endpoint.model(), system=readable(system), most=most)
+
+
 def chat(
     hosts: Sequence[str],
     inventories: Sequence[str],
     *,
+    every: bool = False,
     deployment: str | None = None,
     prompt: str = "",
     system: str = "",
     most: str = "",
     as_json: bool = False,
 ) -> None:
-    """Talk until Ctrl-D; with a prompt, or standard input that is no terminal, ask once and end."""
+    """Talk until Ctrl-D; with a prompt, or standard input that is no terminal, ask each box once and end."""
     limit = whole("--max-tokens", most, MOST_TOKENS) if most else None
-    inventory, names, paths = targets(hosts, inventories)
-    if len(names) != 1:
-        raise UserError(
-            f"one talks with one box, and {len(names)} were named",
-            status=EXIT_BAD_INPUT,
-            ways_out=("--host one of: " + ", ".join(names),),
-        )
-    [name] = names
+    inventory, names, paths = targets(hosts, inventories, every=every)
+    names = hosts_that_deploy(inventory, names, deployment, "so there is nothing to talk with", every=every)
+    names = writing(inventory, names, deployment, "chat talks with what writes text", every=every)
     refuse_problems(inventory, names)
-    box = judged_box(name, inventory.variables(name))
-    wanted = keys.chosen(box, deployment)
-    refuse_wordless(inventory, name, wanted.name, "chat talks with what writes text")
-    question = readable(prompt or ("" if sys.stdin.isatty() else piped()))
-    once = bool(question.strip())
-    if not once and (as_json or not sys.stdin.isatty()):
-        raise UserError(
-            "there is nothing to ask",
-            status=EXIT_BAD_INPUT,
-            ways_out=("--prompt TEXT", "the question on standard input"),
-        )
-    lab.ensure_simulated(inventory, names, as_json=as_json or once)
-    key = keys.fetched(name, box, wanted.name, inventory, paths)
-    bound = ipaddress.ip_address(wanted.bind)
-    address = ("::1" if bound.version == 6 else "127.0.0.1") if bound.is_unspecified else wanted.bind
-    with forwarded(name, ssh_words(name, inventory.variables(name)), address, wanted.port) as path:
-        endpoint = Endpoint(name, path, key)
-        talk = Talk(endpoint, endpoint.model(), system=readable(system), most=limit)
-        if not once:
+    boxes = {name: judged_box(name, inventory.variables(name)) for name in names}
+    wanted = {name: keys.chosen(box, deployment) for name, box in boxes.items()}
+    alone = len(names) == 1 and not every
+    question = readable(prompt or ("" if sys.stdin.isatty() else piped())).strip()
+    _refuse_question(question, names, as_json=as_json)
+    lab.ensure_simulated(inventory, names, as_json=as_json or bool(question))
+    known, missed = keys.fetched(
+        inventory, {name: keys.key_path(box, deployment) for name, box in boxes.items()}, paths
+    )
+    parties = {
+        name: Party(name, wanted[name], ssh_words(name, inventory.variables(name)), key)
+        for name, key in known.items()
+    }
+    if not question:
+        for error in missed.values():
+            raise error
+        with parties[names[0]].talk(system, limit) as talk:
             converse(talk)
-            return
-        answer = talk.ask(question.strip(), quiet=as_json)
-        if answer.stopped:
-            raise KeyboardInterrupt
+        return
+
+    def ask(name: str) -> tuple[str, Answer]:
+        with parties[name].talk(system, limit) as talk:
+            answer = talk.ask(question, quiet=as_json or not alone)
+            if answer.stopped:
+                raise KeyboardInterrupt
+            return talk.model, answer
+
+    found, failed = side_by_side(list(parties), ask)
+    missed |= failed
     if as_json:
-        show_json({"host": name, "deployment": wanted.name, "model": talk.model, **answer.to_json()})
+        told = {
+            name: {"host": name, "deployment": wanted[name].name, "model": model, **answer.to_json()}
+            for name, (model, answer) in found.items()
+        }
+        show_json(by_host(told, missed, alone=alone))
+    else:
+        if not alone:
+            for name, (_, answer) in found.items():
+                say(f"{name}:")
+                shown(answer)
+        tell_missed(missed, alone=alone, what="could not be asked")
+    if missed:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _refuse_question(question: str, names: Sequence[str], *, as_json: bool) -> None:
+    """Raise UserError where there is nothing to ask, or several boxes to talk with by hand."""
+    ways = ("--prompt TEXT", "the question on standard input")
+    if not question and (as_json or not sys.stdin.isatty()):
+        raise UserError("there is nothing to ask", status=EXIT_BAD_INPUT, ways_out=ways)
+    if not question and len(names) > 1:
+        raise UserError(
+            f"a conversation is with one box, and these are {len(names)}",
+            why="several can be asked one thing, each of them once",
+            status=EXIT_BAD_INPUT,
+            ways_out=(*ways, "--host one of: " + ", ".join(some(names))),
+        )
 
 
 def piped() -> str:
@@ -118,6 +169,7 @@ class Talk:
         ) as pieces:
             try:
                 for piece in pieces:
+                    interrupts.check()
                     shown.piece(piece.text, reasoning=piece.reasoning)
             except KeyboardInterrupt:
                 answer.stopped = True
@@ -152,6 +204,15 @@ class Shown:
         if self._begun:
             say_on("\n", aside=self._apart and self._reasoning)
         say_on(figures(answer) + "\n", dim=True, aside=True)
+
+
+def shown(answer: Answer) -> None:
+    """Show a whole answer, as one that comes piece by piece is shown."""
+    screen = Shown(quiet=False)
+    for text, reasoning in ((answer.reasoning, True), (answer.text, False)):
+        if text:
+            screen.piece(text, reasoning=reasoning)
+    screen.end(answer)
 
 
 def figures(answer: Answer) -> str:

@@ -67,7 +67,8 @@ def say_on(text: str, *, dim: bool = False, aside: bool = False) -> None:
 def _write(text: str) -> None:
     """Print to standard output. Raises OutputLost where it cannot be written, as on a full disk."""
     try:
-        print(text, flush=True)
+        # In one piece: several boxes may be told of at once.
+        print(text + "\n", end="", flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -83,7 +84,7 @@ class OutputLost(UserError):
 
 def say_aside(text: str = "") -> None:
     """Print a line for a person beside the JSON that a program reads."""
-    print(_harmless(text), file=sys.stderr, flush=True)
+    print(_harmless(text) + "\n", end="", file=sys.stderr, flush=True)
 
 
 def _harmless(text: str) -> str:

@@ -50,15 +50,7 @@ def chosen(box: Box, deployment: str | None) -> Deployment:
     return next(one for one in box.deployments if one.name == (deployment or names[0]))
 
 
-def fetched(name: str, box: Box, deployment: str | None, inventory: Inventory, paths: Sequence[Path]) -> str:
-    """The key of a deployment, read from the box itself. Raises UserError."""
-    keys, missed = _read(inventory, {name: key_path(box, deployment)}, paths)
-    for error in missed.values():
-        raise error
-    return keys[name]
-
-
-def _read(
+def fetched(
     inventory: Inventory, wanted: Mapping[str, str], paths: Sequence[Path]
 ) -> tuple[dict[str, str], dict[str, UserError]]:
     """The keys at these paths of the hosts, and why a host's could not be read."""
@@ -126,7 +118,8 @@ def show(
     inventory, names, paths = _meant(hosts, inventories, every, deployment)
     refuse_problems(inventory, names)
     boxes = {name: judged_box(name, inventory.variables(name)) for name in names}
-    keys, missed = _read(inventory, {name: key_path(box, deployment) for name, box in boxes.items()}, paths)
+    wanted = {name: key_path(box, deployment) for name, box in boxes.items()}
+    keys, missed = fetched(inventory, wanted, paths)
     if as_json:
         show_json(by_host({name: {"key": key} for name, key in keys.items()}, missed, empty={"key": None}))
     else:

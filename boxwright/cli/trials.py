@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,7 @@ from boxwright import facts as host_facts
 from boxwright.ansible import lost_runs, runs
 from boxwright.bench.run import read
 from boxwright.cli.ansible_run import HostReport, play
-from boxwright.cli.console import say, say_aside, wrapped
+from boxwright.cli.console import say_aside, wrapped
 from boxwright.cli.recording import recorded
 from boxwright.cli.ssh_trouble import trouble
 from boxwright.cli.tune_journal import Journal
@@ -74,14 +74,18 @@ class Trials:
         *,
         minutes: int,
         quiet: bool,
+        say: Callable[[str], None],
         options: Sequence[str] = (),
     ) -> None:
-        """options: of the verb, as the history is to tell them."""
+        """quiet: runs show nothing of themselves. say: prints a line of progress.
+
+        options: of the verb, as the history is to tell them.
+        """
         self.host, self.deployment, self.bench = host, deployment, dict(bench)
         self.limits = False
         #: What became of the way back: None before it, else whether the release that counts serves.
         self.restored: bool | None = None
-        self._inventory, self._paths, self._quiet = inventory, paths, quiet
+        self._inventory, self._paths, self._quiet, self._tell = inventory, paths, quiet, say
         self._until, self._longest, self._count = time.monotonic() + 60 * minutes, 0.0, 0
         self._began = False
         #: What the history is to tell, beside how many were tried.
@@ -249,6 +253,3 @@ class Trials:
         }
         report = play(playbook, [self.host], self._paths, quiet=quiet, variables=words)
         return report.hosts.get(self.host, HostReport(self.host))
-
-    def _tell(self, text: str) -> None:
-        (say_aside if self._quiet else say)(text)

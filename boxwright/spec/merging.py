@@ -10,9 +10,11 @@ import errno
 import io
 import os
 import stat
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from boxwright.spec.sources import LockedVault
 from boxwright.spec.values import Opaque
@@ -208,11 +210,32 @@ def _key(key: object) -> object:
     return str(key) if isinstance(key, str) else key
 
 
+class _OfThread:
+    """A stream that keeps what the thread that made it says; of any other thread it is the stream before."""
+
+    def __init__(self, kept: io.StringIO, before: TextIO) -> None:
+        self._kept, self._before, self._thread = kept, before, threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kept if threading.get_ident() == self._thread else self._before, name)
+
+
+#: Ansible's inventory is made for one thread, and there is one standard output for all of them.
+_one_at_a_time = threading.RLock()
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[io.StringIO]:
-    """Keep Ansible's warnings off the terminal: what matters of them is told as a problem."""
+    """Keep Ansible's warnings off the terminal: what matters of them is told as a problem.
+
+    What other threads say meanwhile is not kept from it.
+    """
     said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+    with (
+        _one_at_a_time,
+        contextlib.redirect_stderr(cast(TextIO, _OfThread(said, sys.stderr))),
+        contextlib.redirect_stdout(cast(TextIO, _OfThread(said, sys.stdout))),
+    ):
         yield said
 
 

@@ -170,9 +170,25 @@ def test_models(told):
     assert "does not answer" in found[OFF]["failure"]
 
 
-def test_chat_tune_and_rollback_are_of_one_box(boxes):
+def test_chat(told, boxes):
+    found = told("chat", "--prompt", "Hello.", "--max-tokens", "4")
+    assert found[SERVES]["text"]
+    assert (found[SERVES]["tokens"], found[SERVES]["failure"]) == (4, None)
+    assert "does not answer" in found[OFF]["failure"]
+    assert found[BROKEN]["failure"]
     said = boxes("chat", "--prompt", "Hello.", "--max-tokens", "4", hosts=[SERVES])
     assert said.status == 0, said.output
+
+
+def test_tune(boxes):
+    """What it finds on a box that serves has a level of its own."""
+    ran = boxes("tune", "--what", "sequences", "--candidates", "1", "--json", hosts=[OFF, BROKEN])
+    assert ran.status == 1, ran.output
+    assert "does not answer" in ran.json[OFF]["failure"]
+    assert ran.json[BROKEN]["failure"]
+
+
+def test_one_box_alone_that_is_off_or_broken_is_an_error(boxes):
     for words in (
         ("chat", "--prompt", "Hello."),
         ("tune", "--what", "sequences", "--candidates", "1"),

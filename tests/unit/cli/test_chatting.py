@@ -23,6 +23,9 @@ from boxwright.errors import UserError
 
 KEY = "k3y-of-the-box-0123456789"
 FAKE = Path(__file__).parent / "fake_ssh.py"
+#: The third is off.
+BOXES = ("box1", "box2", "box3")
+OFF = {"kind": "unreachable", "message": "ssh: connect to host 192.0.2.1 port 22: No route to host"}
 
 
 def event(reasoning="", text="", finish=None, **more):
@@ -315,19 +318,22 @@ def verb(monkeypatch, tmp_path, words, capsys):
             }
         ],
     }
-    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"box1": declared, "box2": declared}}}))
+    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": dict.fromkeys(BOXES, declared)}}))
     ssh, seen = program(words), []
 
     def play(_, names, *__, variables, **___):
         seen.append(variables)
         content = base64.b64encode(KEY.encode() + b"\n").decode()
-        return RunReport(0, 1.0, {names[0]: HostReport(names[0], results={"slurp": [{"content": content}]})})
+        found = {name: HostReport(name, results={"slurp": [{"content": content}]}) for name in names}
+        off = {name: HostReport(name, failure=OFF) for name in found if name == "box3"}
+        return RunReport(0, 1.0, {**found, **off})
 
     monkeypatch.setattr(keys, "play", play)
     monkeypatch.setattr(chatting, "ssh_words", lambda host, _: [str(ssh), host])
 
     def call(*hosts, stdin="", **options):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         chatting.chat(list(hosts), [str(tmp_path)], **options)
         return capsys.readouterr(), seen
 
@@ -351,10 +357,59 @@ def test_json_for_programs(verb, engine):
     assert engine.asked[0]["messages"][0] == {"role": "system", "content": "brief"}
 
 
+def test_several_boxes_are_asked_at_once_and_one_that_is_off_holds_up_none(verb, engine, capsys):
+    with pytest.raises(SystemExit) as ended:
+        verb(every=True, prompt="capital?")
+    said = capsys.readouterr()
+    assert ended.value.code == 1
+    assert said.out == "box1:\nIt is Paris.\nbox2:\nIt is Paris.\n"
+    assert "box3: could not be asked: the box does not answer" in said.err
+    assert said.err.count("let me think") == 2
+    assert len(engine.asked) == 2
+    with pytest.raises(SystemExit):
+        verb(every=True, prompt="capital?", as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == set(BOXES)
+    assert [found[name]["failure"] for name in BOXES[:2]] == [None, None]
+    assert found["box2"]["text"] == "It is Paris."
+    assert "No route to host" in found["box3"]["failure"]
+
+
+def test_all_that_answer_are_a_success(verb, capsys):
+    said, _ = verb("box1", "box2", prompt="capital?")
+    assert said.out.count("It is Paris.") == 2
+
+
+def test_one_alone_that_is_off_is_an_error_with_its_ways_out(verb):
+    with pytest.raises(UserError, match="No route to host"):
+        verb("box3", prompt="capital?")
+
+
+def test_nobody_talks_with_several_boxes_at_once(verb, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with pytest.raises(UserError, match="a conversation is with one box, and these are 2") as raised:
+        verb("box1", "box2", stdin=None)
+    assert raised.value.status == 2
+    assert "--prompt TEXT" in raised.value.ways_out
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_stops_the_answers_of_all(verb, engine):
+    engine.stream, engine.pause = [event(text="word ")] * 5000, 0.01
+    began = time.monotonic()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        verb("box1", "box2", prompt="?")
+    assert time.monotonic() - began < 20
+
+
 def test_what_is_asked_wrongly(verb):
     for match, hosts, options in (
         ("nothing to ask", ["box1"], {}),
-        ("one talks with one box", ["box1", "box2"], {"prompt": "x"}),
         ("no deployment is named", ["box1"], {"prompt": "x", "deployment": "other"}),
         ("--max-tokens", ["box1"], {"prompt": "x", "most": "many"}),
     ):

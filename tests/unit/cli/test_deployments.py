@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from boxwright.cli import benching, chatting, journals, keys, rollback, tuning
+from boxwright.cli import benching, chatting, journals, keys, rollback, tune_boxes, tune_wish, tuning
 from boxwright.cli.deployments import chosen, hosts_with, refuse_wordless, writing
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import load
@@ -89,7 +89,7 @@ def wordless(tmp_path):
     [
         lambda hosts, where: benching.bench(hosts, where),
         lambda hosts, where: benching.bench(hosts, where, deployment="e"),
-        lambda hosts, where: tuning.tune(hosts, where, wanted=tuning.asked()),
+        lambda hosts, where: tuning.tune(hosts, where, wanted=tune_wish.asked()),
         lambda hosts, where: chatting.chat(hosts, where, prompt="hello"),
     ],
 )
@@ -103,7 +103,7 @@ def test_verbs_for_text_say_what_else_is_served(wordless, verb, host, served, mo
     def asked(*args, **options):
         raise Asked
 
-    for module in (benching, tuning, chatting):
+    for module in (benching, tune_boxes, chatting):
         monkeypatch.setattr(module.lab, "ensure_simulated", asked)
     if served is None:
         with pytest.raises(Asked):  # what only the files say is seen on the box

@@ -49,8 +49,8 @@ def test_json_has_stable_keys(capsys, log):
     status, out = run(capsys, log=log(FATAL), as_json=True)
     found = json.loads(out)
     assert status == 1
-    assert set(found) == {"log", "verdict", "causes", "consequences", "harmless"}
-    keys = "id severity cause fix link count values because past evidence"
+    assert set(found) == {"log", "verdict", "causes", "consequences", "harmless", "others"}
+    keys = "id severity cause fix link count values because past program evidence"
     assert set(found["causes"][0]) == set(keys.split())
 
 
@@ -111,7 +111,7 @@ def test_hosts_are_told_one_by_one_and_one_that_is_down_holds_up_none(capsys, ho
 def test_json_of_hosts(capsys, hosts):
     hosts(a=host("a", RAW, PLAN), b=host("b", failure={"kind": "unreachable", "message": "no route"}))
     found = json.loads(run(capsys, every=True, as_json=True)[1])
-    keys = {"failure", "deployments", "verdict", "causes", "consequences", "harmless", "plan"}
+    keys = {"failure", "deployments", "verdict", "causes", "consequences", "harmless", "others", "plan"}
     assert set(found["a"]) == keys
     assert found["a"]["deployments"] == [{"name": "qwen", "release": "r1", "state": "serving", "what": ""}]
     assert found["a"]["plan"]["gates"][0]["id"] == "cards-differ"

@@ -1,13 +1,18 @@
 """The verb tune: a box whose speed is known, every way that a candidate may end, the box as it was."""
 
 import json
+import os
+import signal
+import threading
+import time
 
 import pytest
 
 from boxwright import catalog, planner
 from boxwright.ansible import lost_runs, runs
-from boxwright.cli import bisecting, trials, tuning
+from boxwright.cli import bisecting, trials, tune_wish, tuning
 from boxwright.cli.ansible_run import HostReport, RunReport
+from boxwright.cli.interrupts import interrupts
 from boxwright.cli.tune_journal import Journal
 from boxwright.errors import UserError
 from boxwright.facts import HostFacts
@@ -56,25 +61,31 @@ class FakeBox:
         self.calls, self.tried, self.given = [], [], {}
         self.releases = {"aaa111": None}
         self.begin_failure = self.end_failure = None
+        self.off, self.by_host, self.begun = set(), {}, lambda host: None
 
     def play(self, playbook, names, paths, *, quiet=False, variables=None):
+        (host,) = names
         self.calls.append(playbook)
+        self.by_host.setdefault(host, []).append(playbook)
         self.given[playbook] = variables
-        report = HostReport("box1", failure={"kind": "failed", "message": "?"})
+        if host in self.off:
+            return RunReport(4, 1.0, {host: HostReport(host, failure=UNREACHABLE)})
+        report = HostReport(host, failure={"kind": "failed", "message": "?"})
         if playbook == "tune_begin.yml":
             found = {"origin": "aaa111", "releases": self.releases}
-            report = HostReport("box1", results={"host_facts": [{"raw": {}}], "engine_trial": [found]})
+            report = HostReport(host, results={"host_facts": [{"raw": {}}], "engine_trial": [found]})
             if self.begin_failure:
-                report = HostReport("box1", results={"host_facts": [{"raw": {}}]}, failure=self.begin_failure)
+                report = HostReport(host, results={"host_facts": [{"raw": {}}]}, failure=self.begin_failure)
         elif playbook == "tune_try.yml":
-            report = self._try(variables)
+            self.begun(host)
+            report = self._try(host, variables)
         elif self.end_failure:
-            report = HostReport("box1", failure=self.end_failure)
+            report = HostReport(host, failure=self.end_failure)
         else:
-            report = HostReport("box1", results={"engine_trial": [{"serves": True, "removed": []}]})
-        return RunReport(0, 1.0, {"box1": report})
+            report = HostReport(host, results={"engine_trial": [{"serves": True, "removed": []}]})
+        return RunReport(0, 1.0, {host: report})
 
-    def _try(self, variables):
+    def _try(self, host, variables):
         options = {
             **variables["tune_changes"]["options"],
             **{name: value for name, value in variables.items() if name.startswith("gpu_tuning_")},
@@ -84,9 +95,9 @@ class FakeBox:
         if isinstance(speed, BaseException):
             raise speed
         if isinstance(speed, dict):
-            return HostReport("box1", failure=speed)
+            return HostReport(host, failure=speed)
         (at_once,) = variables["bench_concurrencies"]
-        return HostReport("box1", results={"engine_bench": [{"run": kept(len(self.tried), speed, at_once)}]})
+        return HostReport(host, results={"engine_bench": [{"run": kept(len(self.tried), speed, at_once)}]})
 
 
 @pytest.fixture
@@ -114,7 +125,7 @@ def tune(box, capsys):
         words = {name: options.pop(name) for name in ("deployment",) if name in options}
         status = 0
         try:
-            tuning.tune(["box1"], box.inventory, what=what, wanted=tuning.asked(**options), **words)
+            tuning.tune(["box1"], box.inventory, what=what, wanted=tune_wish.asked(**options), **words)
         except SystemExit as error:
             status = error.code
         said = capsys.readouterr()
@@ -129,7 +140,7 @@ def bisect(box, capsys):
         status = 0
         try:
             bisecting.bisect(
-                ["box1"], box.inventory, good=str(good), bad=str(bad), wanted=tuning.asked(**options)
+                ["box1"], box.inventory, good=str(good), bad=str(bad), wanted=tune_wish.asked(**options)
             )
         except SystemExit as error:
             status = error.code
@@ -432,9 +443,98 @@ def test_what_makes_no_sense_is_said_before_anything_is_asked(box, tune, options
     assert box.calls == []
 
 
-def test_one_box_at_a_time(box):
-    with pytest.raises(UserError, match="one box at a time"):
-        tuning.tune(["box1", "box2"], box.inventory, wanted=tuning.asked())
+@pytest.fixture
+def several(box, tmp_path, capsys):
+    """A tuning of three boxes, of which the third is off."""
+    for name in ("box2", "box3"):
+        (tmp_path / "inv" / "host_vars" / f"{name}.yml").write_text(BOX)
+    (tmp_path / "inv" / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}, box3: {}, box4: {}}}\n")
+    (tmp_path / "inv" / "host_vars" / "box4.yml").write_text("box_gpus: {model: rtx5090, count: 1}\n")
+    box.off = {"box3"}
+
+    def call(work=None, **options):
+        status = 0
+        try:
+            if work:
+                work(tune_wish.asked(**options))
+            else:
+                wanted = tune_wish.asked(**options)
+                tuning.tune([], box.inventory, every=True, what="kv,batched_tokens", wanted=wanted)
+        except SystemExit as error:
+            status = error.code
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def test_several_boxes_are_tuned_at_once_and_one_that_is_off_holds_up_none(box, several):
+    together = threading.Barrier(2, timeout=60)
+
+    def begun(host):
+        if box.by_host[host].count("tune_try.yml") == 1:
+            together.wait()
+
+    box.begun = begun
+    box.speed = lambda options: 80 if options.get("max_batched_tokens") == 2048 else 50
+    status, out, _ = several(as_json=True)
+    found = json.loads(out)
+    assert (status, set(found)) == (1, {"box1", "box2", "box3"})
+    for name in ("box1", "box2"):
+        assert (found[name]["failure"], found[name]["restored"]) == (None, True)
+        assert found[name]["declare"] == {"max_batched_tokens": 2048}
+        assert box.by_host[name][-1] == "tune_end.yml"
+    assert "No route to host" in found["box3"]["failure"]
+    box.begun = lambda host: None
+    status, out, err = several()
+    assert status == 1
+    assert "box1: better: max_batched_tokens: 2048" in out
+    assert "box2: better: max_batched_tokens: 2048" in out
+    assert "box3: could not be tuned: " in err
+
+
+def test_several_boxes_are_bisected_at_once(box, several, tmp_path):
+    good = good_file(tmp_path, max_batched_tokens=2048)
+    box.speed = lambda options: 50 if options.get("max_batched_tokens", 4096) == 2048 else 25
+
+    def work(wanted):
+        bisecting.bisect([], box.inventory, every=True, good=str(good), wanted=wanted)
+
+    status, out, _ = several(work, as_json=True, candidates="24")
+    found = json.loads(out)
+    assert status == 1
+    for name in ("box1", "box2"):
+        assert [one["options"] for one in found[name]["culprits"]] == [["max_batched_tokens"]]
+
+
+def test_a_way_back_that_failed_on_one_of_several_is_a_failure(box, several):
+    box.off = set()
+    box.end_failure = {"kind": "failed", "message": "it does not start"}
+    status, out, _ = several(as_json=True)
+    assert (status, {one["restored"] for one in json.loads(out).values()}) == (1, {False})
+
+
+def test_ctrl_c_brings_all_of_several_boxes_back(box, several):
+    """It reaches the main thread alone; each of the others has to hear of it, and goes back."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    both = threading.Barrier(2, action=lambda: os.kill(os.getpid(), signal.SIGINT), timeout=60)
+
+    def begun(host):
+        if box.by_host[host].count("tune_try.yml") == 2:
+            both.wait()
+            until = time.monotonic() + 30
+            while time.monotonic() < until:
+                interrupts.check()
+                time.sleep(0.01)
+
+    box.off, box.begun = {"box3"}, begun
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            several()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for name in ("box1", "box2"):
+        assert box.by_host[name].count("tune_try.yml") == 2
+        assert box.by_host[name][-1] == "tune_end.yml"
 
 
 def test_the_picture_is_written(box, tune, tmp_path):
@@ -535,8 +635,8 @@ def test_sides_that_say_nothing(box, bisect, tmp_path, text, said):
 
 def test_sides_need_bisect_and_bisect_needs_a_side(box):
     with pytest.raises(UserError, match="--good is the faster one"):
-        bisecting.bisect(["box1"], box.inventory, good="", wanted=tuning.asked())
+        bisecting.bisect(["box1"], box.inventory, good="", wanted=tune_wish.asked())
     with pytest.raises(UserError, match="two sides of --bisect"):
-        tuning.refuse_sides("x", "declared")
+        tune_wish.refuse_sides("x", "declared")
     with pytest.raises(UserError, match="--what is not for --bisect"):
-        tuning.refuse_what("kv")
+        tune_wish.refuse_what("kv")

@@ -1,3 +1,5 @@
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -373,3 +375,25 @@ def test_a_password_that_would_be_asked_for(read: Read, monkeypatch: pytest.Monk
     monkeypatch.setenv("ANSIBLE_ASK_VAULT_PASS", "1")
     [problem] = check(read({"host_vars/box1.yml": f"box_proxy: {_inline('http://u:p@h')}"}))
     assert "its password would have to be asked for" in problem.message
+
+
+def test_several_threads_read_an_inventory_and_none_loses_what_another_says(tmp_path, capsys):
+    """A tuning of several boxes reads their variables at once, and prints meanwhile."""
+    (tmp_path / "hosts.yml").write_text(
+        "all: {vars: {box_root_dir: '/srv/{{ inventory_hostname }}'}, hosts: {a: {}, b: {}, c: {}, d: {}}}"
+    )
+    found, before = {}, sys.stdout
+
+    def read(name):
+        for _ in range(10):
+            print(f"{name} speaks")
+            found[name] = load([tmp_path]).variables(name)["box_root_dir"]
+
+    threads = [threading.Thread(target=read, args=(name,)) for name in "abcd"]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sys.stdout is before
+    assert capsys.readouterr().out.count(" speaks\n") == 40
+    assert found == {name: f"/srv/{name}" for name in "abcd"}
