@@ -50,6 +50,17 @@ def compare(first: Sequence[Run], second: Sequence[Run]) -> list[Difference]:
     ]
 
 
+def difference(first: Sequence[Run], second: Sequence[Run], place: Place, name: str) -> Difference | None:
+    """One figure at one place, which was chosen before anything was measured; None where a side lacks it.
+
+    Its chance needs no correction: no other figure could have been the one that differs.
+    """
+    ours, theirs = _values(first, place, name), _values(second, place, name)
+    if not ours or not theirs or not statistics.median(ours):
+        return None
+    return _difference(place, name, ours, theirs, welch(ours, theirs))
+
+
 def places(runs: Sequence[Run]) -> list[Place]:
     """All places that were measured, each once."""
     return list(dict.fromkeys(point.place for run in runs for point in run.points))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,7 +13,10 @@ from boxwright.bench.run import Expectation, Point, Run, expectations
 WIDTH, HEIGHT = 960, 640
 #: One chart, and where its axes are in it.
 WIDE, HIGH = 480, 290
-LEFT, RIGHT, TOP, BOTTOM = 64, 20, 40, 42
+LEFT, RIGHT, TOP, BOTTOM = 64, 20, 40, 50
+#: Longest title, in characters; the whole one is the picture's own title.
+LONGEST_TITLE = 112
+_DIGEST = re.compile(r"(@sha256:[0-9a-f]{12})[0-9a-f]{20,}")
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #333 } .title { font-weight: 600; font-size: 13px }
 .ground { fill: #fff } .grid { stroke: #ddd } .line { fill: none; stroke: #2563eb; stroke-width: 2 }
@@ -40,18 +44,24 @@ class Mark:
 
 def svg(run: Run) -> str:
     """The whole picture."""
-    title = f"{run.deployment}, release {run.release}, {run.image}, {run.made}"
+    title = f"{run.deployment}, release {run.release}, {run.made}, {run.image}"
+    shown = fitting(_DIGEST.sub("\\1\N{HORIZONTAL ELLIPSIS}", title), LONGEST_TITLE)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         f"<title>{escape(title)}</title><style>{STYLE}</style>",
         f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>',
-        f'<text class="title" x="16" y="26">{escape(title)}</text>',
+        f'<text class="title" x="16" y="26">{escape(shown)}</text>',
     ]
     for number, chart in enumerate(charts(run)):
         x, y = number % 2 * WIDE, 40 + number // 2 * HIGH
         parts += [f'<g transform="translate({x} {y})">', chart, "</g>"]
     parts.append(f'<text class="note" x="16" y="{HEIGHT - 8}">{NOTE}</text></svg>')
     return "\n".join(parts) + "\n"
+
+
+def fitting(text: str, most: int) -> str:
+    """The text, or what fits of it: a drawing breaks no lines. most: characters."""
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def charts(run: Run) -> list[str]:

@@ -138,10 +138,14 @@ def _meter(share: float) -> Markup:
 def findings(report: Report, plan: Mapping[str, Any] | None) -> Markup | None:
     """What the doctor and the plan say, the likeliest cause first."""
     told = [_finding(one) for one in report.causes[:MOST_FINDINGS]]
-    for kind, tone in (("gates", "bad"), ("advice", "fair")):
+    for kind, word, tone in (("gates", "refused", "bad"), ("advice", "advice", "fair")):
         told += [
             _note(
-                str(one.get("id")), tone, str(one.get("message")), [str(way) for way in one.get("fix") or ()]
+                str(one.get("id")),
+                tone,
+                str(one.get("message")),
+                [str(way) for way in one.get("fix") or ()],
+                word,
             )
             for one in (plan or {}).get(kind) or ()
         ]
@@ -164,7 +168,7 @@ def _note(
     tone: str,
     text: str,
     ways: Sequence[str],
-    word: str | None = None,
+    word: str,
     seen: Sequence[Markup] = (),
 ) -> Markup:
     return tag(
@@ -172,7 +176,7 @@ def _note(
         tag(
             "div",
             tag("h3", title),
-            tag("span", word, class_=f"chip {tone}") if word else None,
+            tag("span", word, class_=f"chip {tone}"),
             class_="title",
         ),
         tag("p", text),

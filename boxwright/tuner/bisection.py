@@ -166,7 +166,7 @@ class Bisecting:
         difference = None
         assert self._good is not None
         if trial.measured:
-            trial, difference = yield from settled(self._goal, self._good, trial)
+            self._good, trial, difference = yield from settled(self._goal, self._good, trial)
         self._seen[names] = (trial, difference)
         return difference
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from html import escape
 
 from boxwright.bench.noise import Spread
+from boxwright.bench.picture import fitting
 from boxwright.tuner.trial import Goal
 
 WIDTH, TEXT, NUMBER = 960, 380, 110
 HIGH, GAP, TOP, BOTTOM = 30, 10, 60, 40
 #: Longest label, in characters; the whole one is the bar's title.
-LONGEST = 56
+LONGEST, LONGEST_TITLE, LONGEST_NOTE = 56, 108, 80
 UNITS = {"tokens_per_joule": "tokens per joule"}
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #333 } .title { font-weight: 600; font-size: 14px }
@@ -36,14 +37,14 @@ class Bar:
 def svg(goal: Goal, bars: Sequence[Bar], host: str, deployment: str) -> str:
     """The whole picture."""
     unit = UNITS.get(goal.name, "tokens a second")
-    title = f"{host}, {deployment}: {goal.name}, {unit}, at {goal.place.title}"
+    title = f"{host}, {deployment}: {goal.name}, {unit}, {goal.place.title}"
     height = TOP + len(bars) * (HIGH + GAP) + BOTTOM
     most = max((one.spread.high for one in bars if one.spread), default=0.0) or 1.0
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(title)}</title><style>{STYLE}</style>",
         f'<rect class="ground" width="{WIDTH}" height="{height}"/>',
-        f'<text class="title" x="16" y="30">{escape(title)}</text>',
+        f'<text class="title" x="16" y="30">{escape(fitting(title, LONGEST_TITLE))}</text>',
     ]
     for number, one in enumerate(bars):
         parts += _bar(one, TOP + number * (HIGH + GAP), most)
@@ -53,14 +54,16 @@ def svg(goal: Goal, bars: Sequence[Bar], host: str, deployment: str) -> str:
 
 
 def _bar(one: Bar, y: float, most: float) -> list[str]:
-    label = one.label if len(one.label) <= LONGEST else one.label[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    label = fitting(one.label, LONGEST)
     middle = y + HIGH / 2
     parts = [
         f'<text x="{TEXT - 12}" y="{middle + 4:.1f}" text-anchor="end">{escape(label)}'
         f"<title>{escape(one.label)}</title></text>"
     ]
     if one.spread is None:
-        return [*parts, f'<text class="note" x="{TEXT}" y="{middle + 4:.1f}">{escape(one.note[:80])}</text>']
+        note = escape(fitting(one.note, LONGEST_NOTE))
+        why = f"{note}<title>{escape(one.note)}</title>"
+        return [*parts, f'<text class="note" x="{TEXT}" y="{middle + 4:.1f}">{why}</text>']
     scale = (WIDTH - TEXT - NUMBER) / most
     low, high, wide = (TEXT + value * scale for value in (one.spread.low, one.spread.high, one.spread.median))
     parts += [

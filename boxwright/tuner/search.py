@@ -8,7 +8,7 @@ was measured before an interruption is told to it again, and it goes on from the
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from boxwright.bench.comparison import Difference
 from boxwright.tuner.proposals import Sweep, named
@@ -72,10 +72,19 @@ class Searching:
                 before = self._best
                 for sweep in self._sweeps:
                     yield from self._sweep(sweep, seen)
-                if self._best is before or self._ended:
+                if self._best.candidate == before.candidate or self._ended:
                     return
         except OutOfTime:
             self._ended = "the time was over (--minutes)"
+
+    def _surer(self, best: Trial) -> None:
+        """The best so far was measured once more."""
+        for number, step in enumerate(self._steps):
+            if step.trial is self._best:
+                self._steps[number] = replace(step, trial=best)
+        if self._base is self._best:
+            self._base = best
+        self._best = best
 
     def _sweep(self, sweep: Sweep, seen: list[dict[str, object]]) -> Generator[Candidate, Trial | None, None]:
         for value in sweep.tried:
@@ -91,7 +100,8 @@ class Searching:
             difference = None
             if trial.measured:
                 try:
-                    trial, difference = yield from settled(self._goal, self._best, trial)
+                    best, trial, difference = yield from settled(self._goal, self._best, trial)
+                    self._surer(best)
                 except OutOfTime:
                     self._steps.append(Step(trial, self._goal.difference(self._best, trial), False))
                     raise

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from boxwright.bench.comparison import Difference, compare
-from boxwright.bench.noise import LEAST, LEVEL, Spread, spread
+from boxwright.bench.comparison import Difference, difference
+from boxwright.bench.noise import FEWEST, LEAST, LEVEL, Spread, spread
 from boxwright.bench.run import Place, Run
 
 #: How often a candidate is measured once more where it may be better, or worse, or only noise.
@@ -70,10 +71,17 @@ class Goal:
         values = self.values(trial)
         return statistics.median(values) if values else None
 
+    def doubt(self, trial: Trial) -> float:
+        """How little its mean is known: the variance of that, as a share of the mean squared."""
+        values = self.values(trial)
+        mean = statistics.fmean(values) if values else 0.0
+        if len(values) < FEWEST or not mean:
+            return math.inf
+        return statistics.variance(values) / len(values) / mean**2
+
     def difference(self, first: Trial, second: Trial) -> Difference | None:
         """How the second stands to the first; None where one of them has no such figure."""
-        known = compare(first.runs, second.runs)
-        found = next((one for one in known if (one.place, one.figure) == (self.place, self.figure)), None)
+        found = difference(first.runs, second.runs, self.place, self.figure)
         if found and found.verdict in ("better", "worse") and (found.p is None or found.p >= SURE):
             return replace(found, verdict="noise")
         return found
@@ -97,18 +105,22 @@ def tried(candidate: Candidate) -> Generator[Candidate, Trial | None, Trial]:
 
 def settled(
     goal: Goal, first: Trial, second: Trial
-) -> Generator[Candidate, Trial | None, tuple[Trial, Difference | None]]:
-    """How the second stands to the first; it is measured again while that may be noise, and may not.
+) -> Generator[Candidate, Trial | None, tuple[Trial, Trial, Difference | None]]:
+    """How the second stands to the first. While that may be noise, and may not, one is measured again.
 
-    Gives the second with all of its runs. Raises OutOfTime.
+    Which one: that of whose mean less is known. A busy moment falls on either, and measuring the other more
+    often does not tell it from a difference. Gives both with all of their runs. Raises OutOfTime.
     """
     found = goal.difference(first, second)
-    for again in range(1, MOST_AGAIN + 1):
+    for _ in range(MOST_AGAIN):
         if found is None or found.verdict in ("better", "worse") or abs(found.change) < LEAST:
             break
-        more = yield from tried(replace(second.candidate, again=again))
+        doubted = first if goal.doubt(first) > goal.doubt(second) else second
+        more = yield from tried(replace(doubted.candidate, again=len(doubted.runs)))
         if not more.measured:
             break
-        second = replace(second, runs=(*second.runs, *more.runs), seconds=second.seconds + more.seconds)
+        runs, seconds = (*doubted.runs, *more.runs), doubted.seconds + more.seconds
+        surer = replace(doubted, runs=runs, seconds=seconds)
+        first, second = (surer, second) if doubted is first else (first, surer)
         found = goal.difference(first, second)
-    return second, found
+    return first, second, found

@@ -72,3 +72,17 @@ def test_a_run_of_nothing_is_still_a_picture():
 def test_nothing_is_drawn_outside_the_picture():
     text = svg(read(KEPT))
     assert not re.search(r'(?:x|y|cx|cy)\d?="(?:-|nan|inf)', text)
+
+
+def test_a_title_is_no_longer_than_the_picture_and_keeps_what_tells_images_apart():
+    image = "registry.example.org:5000/mirror/of/vllm/vllm-openai@sha256:" + "0123456789abcdef" * 4
+    for given in (image, "x" * 500):
+        root = drawn(image=given)
+        [shown] = [
+            one.text for one in root.iter(f"{SVG}text") if one.get("x") == "16" and one.get("y") == "26"
+        ]
+        assert len(shown) * 8 <= float(root.get("viewBox").split()[2]) - 16
+        assert given in root.find(f"{SVG}title").text
+    assert (
+        "@sha256:0123456789ab\N{HORIZONTAL ELLIPSIS}" in drawn(image="v@sha256:" + "0123456789ab" * 5)[3].text
+    )
