@@ -110,7 +110,7 @@ def test_every_verb_that_takes_hosts_takes_all_of_them_or_says_why_not(verb, cal
 
 
 def test_what_is_for_one_box_says_so(called):
-    status, _, err = called("init", "--all")
+    status, _, err = called("init", "--host", "you@192.0.2.7", "--all")
     assert status == 2
     assert "init works on one box at a time" in err
 
