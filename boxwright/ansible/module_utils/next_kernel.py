@@ -6,7 +6,7 @@ import os
 import re
 from typing import List, Optional, Tuple
 
-from ansible.module_utils import grub_menu
+from ansible.module_utils import grub_menu, systemd_boot
 from ansible.module_utils.command import run
 
 #: Copies of an image that nobody boots: of `make install`, of package managers, of editors.
@@ -33,8 +33,8 @@ def newest_first(names: List[str]) -> List[str]:
 def named(root: str = "") -> str:
     """The release of the kernel that the host boots next.
 
-    As GRUB's menu and its environment block say, on Red Hat's family as grubby reads them; else the newest of
-    /boot; the running one where none is known.
+    As bootctl says where systemd-boot boots; as GRUB's menu and its environment block say, on Red Hat's
+    family as grubby reads them; else the newest of /boot; the running one where none is known.
     """
     boot = "%s/boot" % root
     names = os.listdir(boot) if os.path.isdir(boot) else []
@@ -44,10 +44,14 @@ def named(root: str = "") -> str:
         for name in names
         if name.startswith("vmlinuz-") and not name.startswith("vmlinuz-0-rescue-") and not _COPY.search(name)
     ]
+    told = systemd_boot.next_release() if systemd_boot.boots(root) else _of_grub(root)
+    return told if told in kernels else [*newest_first(kernels), os.uname().release][0]
+
+
+def _of_grub(root: str) -> Optional[str]:
     default = run(["grubby", "--default-kernel"], timeout=15).stdout.strip()
     image = grub_menu.next_image(root, newest_first, default if release(default) else "")
-    told = release(_followed(image, root)) if image else None
-    return told if told in kernels else [*newest_first(kernels), os.uname().release][0]
+    return release(_followed(image, root)) if image else None
 
 
 def _followed(image: str, root: str) -> str:

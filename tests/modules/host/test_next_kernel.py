@@ -1,9 +1,10 @@
-"""The kernel that boots next: as GRUB's own files say, in the forms that grub-mkconfig writes them."""
+"""The kernel that boots next: as GRUB's own files say, as grub-mkconfig writes them, or as bootctl does."""
 
 import os
+from pathlib import Path
 
 import pytest
-from ansible.module_utils import grub_menu, next_kernel
+from ansible.module_utils import grub_menu, next_kernel, systemd_boot
 
 OLD, NEW = "6.1.0-39-amd64", "6.1.0-40-amd64"
 UUID = "0b6b3a7e-7d3f-4b8e-9a51-1f5c2b6d8e21"
@@ -212,6 +213,46 @@ def test_a_menu_that_is_none_is_no_reason_to_fail(host, text):
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_newest_kernel(names, newest, turned):
     assert next_kernel.newest_first(names[::-1] if turned else names)[0] == newest
+
+
+#: What bootctl of systemd 257 said of two kernels and, in one of them, a tester of memory: with `default` of
+#: loader.conf a pattern for the older kernel, without one, and with the tester's name.
+RECORDED = Path(__file__).with_name("recorded") / "bootctl"
+TRIXIES = ("6.12.48+deb13-amd64", "6.12.57+deb13-amd64")
+
+
+@pytest.fixture
+def told(host):
+    """told(LISTING, LOADER): the release that a host boots next whose bootctl says this."""
+
+    def boots(listing, loader="systemd-boot 257.13-1~deb13u1"):
+        variable = Path(f"{host.root}{systemd_boot.LOADER}")
+        variable.parent.mkdir(parents=True, exist_ok=True)
+        # As efivarfs has it: four bytes of attributes, then UTF-16 with a zero at its end.
+        variable.write_bytes(b"\x06\0\0\0" + f"{loader}\0".encode("utf-16-le"))
+        (host.root / "listing").write_text(listing)
+        program = host.root / "bin/bootctl"
+        program.write_text(f'#!/bin/sh\nwhile read -r line; do echo "$line"; done < {host.root}/listing\n')
+        program.chmod(0o755)
+        return host("", kernels=TRIXIES)
+
+    return boots
+
+
+@pytest.mark.parametrize(
+    ("recorded", "kernel"), [("pattern", TRIXIES[0]), ("first", TRIXIES[1]), ("memtest", TRIXIES[1])]
+)
+def test_what_systemd_boot_boots_next(told, recorded, kernel):
+    assert told((RECORDED / f"{recorded}.json").read_text()) == kernel
+
+
+def test_bootctl_is_not_believed_where_another_loader_boots(told):
+    assert told((RECORDED / "pattern.json").read_text(), "GRUB 2.12-9+deb13u1") == TRIXIES[1]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "[1]", "bootctl: unrecognized option", "[" * 9999])
+def test_a_listing_that_is_none_is_no_reason_to_fail(told, text):
+    assert told(text) == TRIXIES[1]
 
 
 def test_without_any_kernel_in_boot_it_is_the_running_one(tmp_path, monkeypatch):
