@@ -92,7 +92,8 @@ def _versions(host: Host, *, vendor: bool) -> Iterator[Change]:
     if docker.version is None:
         yield Change(ROLE, "Docker Engine", None, wanted or f"the newest {engine}")
     elif wanted and not fnmatch.fnmatchcase(
-        docker.packages.get(docker.package or "", ""), engine_glob(wanted, vendor=vendor)
+        docker.packages.get(docker.package or "", ""),
+        engine_glob(wanted, vendor=vendor, manager=host.facts.os.manager),
     ):
         yield Change(ROLE, "Docker Engine", docker.version, wanted, interrupts=_serves(host))
     toolkit = str(settings.get("container_runtime_toolkit_version") or "")
@@ -104,8 +105,15 @@ def _versions(host: Host, *, vendor: bool) -> Iterator[Change]:
         yield Change(ROLE, "NVIDIA container toolkit", found, toolkit)
 
 
-def engine_glob(wanted: str, *, vendor: bool) -> str:
-    """A version as people write it as a glob of package versions, as the role's vars have it."""
+def engine_glob(wanted: str, *, vendor: bool, manager: str = "apt") -> str:
+    """A version as people write it as a glob of package versions, as the role's vars have it.
+
+    manager: apt or dnf. Docker's packages of one release have epochs of their own on Red Hat's family.
+    """
+    if manager == "dnf":
+        bare = re.sub(r"^[0-9]+:|\.(?:noarch|x86_64|aarch64)$", "", wanted)
+        whole = bare.endswith("*") or re.search(r"-.*[.]el[0-9]", bare)
+        return f"[0-9]:{bare}" if whole else f"[0-9]:{bare}.*" if "-" in bare else f"[0-9]:{bare}-*"
     glob = wanted if "-" in wanted or wanted.endswith("*") else f"{wanted}[+-]*"
     return f"[0-9]:{glob}" if vendor and ":" not in wanted else glob
 
