@@ -233,3 +233,24 @@ def test_packages_by_rpm_with_those_that_versionlock_holds(monkeypatch, tmp_path
         "dkms": "0:3.2.1-1.el9",
         "kernel-devel": "0:5.14.0-503.1.el9 0:5.14.0-570.1.el9",
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"roles": {"gpu_tuning": ["/etc/*"]}}, "roles.gpu_tuning is a list, and must be a mapping"),
+        (
+            {"roles": {"gpu_tuning": {"files": "/etc/*"}}},
+            "roles.gpu_tuning.files is a text, and must be a list",
+        ),
+        ({"roles": {"gpu_tuning": {"file": ["/etc/*"]}}}, "roles.gpu_tuning.file: it has beside, files, "),
+        ({"declared": {"gpu_tuning": "a1"}}, "declared.gpu_tuning is a text, and must be a mapping"),
+        ({"declared": {"gpu_tuning": {"code": 1}}, "state": "absent"}, "declared.gpu_tuning.code is a whole"),
+    ],
+)
+def test_what_has_another_shape_is_refused_by_its_place(tmp_path, run_module, given, said):
+    asked = {"roles": {"gpu_tuning": {}}, "config_dir": str(tmp_path / "etc"), **given}
+    result = run_module("role_receipt", **asked)
+    assert result["failed"]
+    assert said in result["msg"]
+    assert not (tmp_path / "etc").exists()

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from ansible.module_utils import role_receipts
+from ansible.module_utils import role_receipts, shapes
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.shapes import TEXT, Fields, ListOf, MapOf
 
 DOCUMENTATION = r"""
 module: role_receipt
@@ -35,6 +36,12 @@ watched: {description: "How many subjects the receipts tell of.", type: int, ret
 """
 
 
+_PATTERNS = ("files", "beside", "listings", "packages", "units")
+#: What is in its parameters of mappings and lists; of `roles` where they are recorded.
+SHAPES = {"declared": MapOf(MapOf(TEXT))}
+WATCHES = {"roles": MapOf(Fields({}, dict.fromkeys(_PATTERNS, ListOf(TEXT)), others=False))}
+
+
 def main() -> None:
     """The module."""
     module = AnsibleModule(
@@ -47,6 +54,7 @@ def main() -> None:
         },
     )
     asked = module.params
+    shapes.refuse(module, SHAPES if asked["state"] == "absent" else {**SHAPES, **WATCHES})
     if module.check_mode:
         module.exit_json(changed=False)
     try:
