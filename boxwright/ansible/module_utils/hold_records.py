@@ -20,7 +20,9 @@ class Record:
     declared: packages asked for. holds: packages that we hold. installed: packages that were not there
     before us. removed, changed: packages that left or came into another version because of us, with the
     version before. automatic: those of these that nobody had asked for by name. states: files that dnf
-    changes beside the packages (module streams), with their texts before us; None for no file.
+    changes beside the packages (module streams), with their texts before us; None for no file. made: of
+    packages that were not there before us, paths that they make when they are set up or run, which were not
+    there either.
     """
 
     def __init__(self, root: str, name: str) -> None:
@@ -40,6 +42,7 @@ class Record:
         self.changed: Dict[str, str] = data.get("changed", {})
         self.automatic: List[str] = data.get("automatic", [])
         self.states: Dict[str, Optional[str]] = data.get("states", {})
+        self.made: Dict[str, List[str]] = data.get("made", {})
 
     def note(self, steps: Iterable[Step], automatic: Iterable[str]) -> None:
         """What a change adds and takes, with what was there before the first of them.
@@ -73,6 +76,7 @@ class Record:
                     "changed": self.changed,
                     "automatic": sorted(self.automatic),
                     **({"states": self.states} if self.states else {}),
+                    **({"made": self.made} if self.made else {}),
                 },
                 indent=1,
                 sort_keys=True,

@@ -64,6 +64,9 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
             self.ready()
             self.go_back(back, leaving)
         if not self.check:
+            for name, paths in self.record.made.items():
+                if name not in self.packages:
+                    take_made([self.root + path for path in paths])
             self.manager.release(lifted, self.packages)
             self.manager.mark_automatic([name for name in self.record.automatic if name in self.packages])
             self.configure(settings)
@@ -187,6 +190,11 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
         meant = [*self.names, *self.params["hold"], *self.params["replaces"], *self.params["may_remove"]]
         told = [step for step in steps if step.kind in ("install", "remove") or matches(step.name, meant)]
         self.record.note(told, self.manager.automatic())
+        for step in steps:
+            paths = self.params["makes"].get(step.name, []) if step.kind == "install" else []
+            missing = [path for path in paths if not os.path.lexists(self.root + path)]
+            if missing:
+                self.record.made.setdefault(step.name, missing)
         self.record.declared = sorted(set(self.record.declared) | set(self.names))
         self.record.save()
 
@@ -215,6 +223,16 @@ class Group(Compared):  # type: ignore[misc]  # the checker finds no module_util
             self.manager.hold(missing, self.packages)
             self.manager.release(lifted + gone, self.packages)
         return changed
+
+
+def take_made(paths: List[str]) -> None:
+    """Remove files that are there, and directories that are empty then."""
+    for path in sorted(paths, key=len, reverse=True):
+        if os.path.isdir(path) and not os.path.islink(path):
+            if not os.listdir(path):
+                os.rmdir(path)
+        elif os.path.lexists(path):
+            os.unlink(path)
 
 
 def versions(group: Group) -> Dict[str, str]:

@@ -246,8 +246,9 @@ class Limits:
         for path in (self.unit_path, self.script, self.config, self.receipts):
             if os.path.exists(path):
                 self.done.append("remove " + path)
-                if not self.check:
-                    take_away(path)
+            if not self.check:
+                # Also what the unit's own end has emptied.
+                take_away(path)
         if self.done and not self.check:
             self.systemctl("daemon-reload")
         lines = boot_commands.taken(ROOT)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ansible.module_utils import way_out
+from ansible.module_utils import shapes, way_out
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hold_records import RecordError
 from ansible.module_utils.package_group import Group, versions
 from ansible.module_utils.package_source import remove_source
 from ansible.module_utils.packages import PackagesError
+from ansible.module_utils.shapes import TEXT, ListOf, MapOf
 
 DOCUMENTATION = r"""
 module: held_packages
@@ -84,6 +85,13 @@ options:
     type: list
     elements: str
     default: []
+  makes:
+    description:
+      - Of packages, the files and directories that they make when they are set up or run, which removing them
+        leaves. absent takes those away that were not there before the package; directories only where they
+        are empty.
+    type: dict
+    default: {}
   source_pending:
     description: "In check mode, the packages' source is not there yet, and unknown packages are no error."
     type: bool
@@ -97,6 +105,8 @@ options:
 
 #: Prefix of the paths of our own records and settings; tests point it at a directory of theirs.
 ROOT = ""
+#: What is in its parameters of mappings and lists.
+SHAPES = {"makes": MapOf(ListOf(TEXT))}
 
 
 def summary(group: Group) -> str:
@@ -142,6 +152,7 @@ def main() -> None:
             "stream": {"type": "str", "default": ""},
             "recommends": {"type": "bool", "default": False},
             "unpurged": {"type": "list", "elements": "str", "default": []},
+            "makes": {"type": "dict", "default": {}},
             "source_pending": {"type": "bool", "default": False},
             "proxy": {"type": "str"},
             "no_proxy": {"type": "list", "elements": "str", "default": []},
@@ -151,6 +162,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    shapes.refuse(module, SHAPES)
     way_out.follow(module)
     touched = False
     try:

@@ -247,6 +247,40 @@ def test_settings_of_what_holds_data_stay_and_those_of_the_others_go(host):
     assert "purge" in transactions(host)[-1]
 
 
+def test_what_packages_make_goes_with_them_unless_it_was_there_before(host, root):
+    """Of a toolkit that writes its settings when it is set up, and makes directories when it runs."""
+    places = [
+        "/etc/tool",
+        "/etc/tool/config.toml",
+        "/etc/net",
+        "/etc/net/net.d",
+        "/run/cards.yaml",
+        "/etc/none",
+    ]
+    makes = {"nvidia-driver": places, "bash": ["/etc/bash"]}
+    (root / "run").mkdir(exist_ok=True)
+    (root / "run/cards.yaml").write_text("somebody's")
+    host.call(makes=makes)
+    assert host.record()["made"] == {"nvidia-driver": [one for one in places if one != "/run/cards.yaml"]}
+    for folder in ("etc/tool", "etc/net/net.d", "etc/bash"):
+        (root / folder).mkdir(parents=True)
+    (root / "etc/tool/config.toml").write_text("made")
+    host.call(makes=makes, version="595.*")
+    assert not host.call(makes=makes, version="595.*")["changed"]
+    (root / "etc/net/theirs.conf").write_text("somebody's")
+    host.call(state="absent", packages=[], check=True)
+    assert (root / "etc/tool/config.toml").exists()
+    host.call(state="absent", packages=[])
+    left = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
+    assert not [one for one in left if "tool" in one or "net.d" in one]
+    assert {"etc/net/theirs.conf", "run/cards.yaml", "etc/bash"} <= set(left)
+
+
+def test_paths_that_are_no_list_are_refused(host):
+    said = host.call(makes={"nvidia-driver": "/etc/tool"})["msg"]
+    assert "makes.nvidia-driver is a text, and must be a list. Nothing was changed" in said
+
+
 def test_nothing_that_is_declared_is_ever_removed(host):
     host.set(conflicts={"nvidia-driver": ["libcuda1"]}, depends={}, installed={"libcuda1": "580.105.08-1"})
     said = host.call(packages=["libcuda1", "nvidia-driver"], may_remove=["*"])["msg"]

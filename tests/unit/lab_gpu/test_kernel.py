@@ -134,6 +134,17 @@ def test_without_headers_dkms_only_adds(make_host):
     )
 
 
+def test_what_dkms_removes_leaves_no_directories(make_host):
+    host = make_host("rtx5090")
+    host.install()
+    updates = host.root / f"lib/modules/{host.kernel}/updates"
+    assert (updates / "dkms/nvidia.ko").exists()
+    words = ("remove", "-m", "nvidia", "-v", "580.105.08", "--all")
+    assert host.run("commands.dkms", "main", *words).returncode == 0
+    assert not updates.exists()
+    assert not (host.root / "var/lib/dkms/nvidia").exists()
+
+
 def test_a_build_can_fail(make_host):
     host = make_host("rtx5090")
     host.lab_gpu("fault", "dkms-build")

@@ -149,7 +149,7 @@ def install(source: Source, release: str) -> None:
 
 
 def remove(source: Source, release: Optional[str] = None) -> None:
-    """Take back a source for one kernel, or altogether."""
+    """Take back a source for one kernel, or altogether; directories that are empty then go with it."""
     if not os.path.isdir(source.tree):
         raise DkmsError(
             3,
@@ -161,10 +161,15 @@ def remove(source: Source, release: Optional[str] = None) -> None:
             for name in os.listdir(os.path.join(source.build(each), "module")):
                 os.unlink(os.path.join(objects.directory(each), name))
             objects.index(each)
+            for folder in (objects.directory(each), os.path.dirname(objects.directory(each))):
+                if not os.listdir(folder):
+                    os.rmdir(folder)
         shutil.rmtree(source.build(each), ignore_errors=False)
         os.rmdir(os.path.dirname(source.build(each)))
     if not release:
         shutil.rmtree(source.tree)
+        if not _entries(os.path.dirname(source.tree)):
+            shutil.rmtree(os.path.dirname(source.tree))
 
 
 def _entries(directory: str) -> List[str]:
