@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from boxwright.cli.ansible_run import play
@@ -59,7 +60,15 @@ def fetched(
     found, missed = answers(
         hosts, names, "slurp", inventory, otherwise="provision it first: ./invoke provision --host {host}"
     )
-    return {name: base64.b64decode(one["content"]).decode().strip() for name, one in found.items()}, missed
+    keys = {name: base64.b64decode(one["content"]).decode().strip() for name, one in found.items()}
+    return keys, {name: _not_made(error, wanted[name]) for name, error in missed.items()}
+
+
+def _not_made(error: UserError, path: str) -> UserError:
+    """What a box says that has no such file, in words of keys; any other error as it is."""
+    if not error.what.lower().startswith("file not found"):
+        return error
+    return replace(error, what="the box has made no key", why=f"it was not provisioned: {path} is not there")
 
 
 def rotate(

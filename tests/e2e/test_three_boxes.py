@@ -173,9 +173,10 @@ def test_models(told):
 def test_chat(told, boxes):
     found = told("chat", "--prompt", "Hello.", "--max-tokens", "4")
     assert found[SERVES]["text"]
-    assert (found[SERVES]["tokens"], found[SERVES]["failure"]) == (4, None)
+    assert found[SERVES]["failure"] is None
+    assert 0 < found[SERVES]["tokens"] <= 4
     assert "does not answer" in found[OFF]["failure"]
-    assert found[BROKEN]["failure"]
+    assert "the box has made no key: it was not provisioned" in found[BROKEN]["failure"]
     said = boxes("chat", "--prompt", "Hello.", "--max-tokens", "4", hosts=[SERVES])
     assert said.status == 0, said.output
 

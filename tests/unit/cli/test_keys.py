@@ -78,9 +78,14 @@ def test_a_box_that_is_off_holds_up_no_other(verb):
 
 
 def test_a_box_that_has_no_key_yet_is_to_be_provisioned(verb):
-    with pytest.raises(UserError, match="file not found") as told:
+    with pytest.raises(UserError, match="the box has made no key") as told:
         verb(keys.show, "box1", off=("box1",), failure=NO_KEY)
     assert told.value.ways_out == ("provision it first: ./invoke provision --host box1",)
+    with pytest.raises(SystemExit):
+        verb(keys.show, every=True, off=("box1",), failure=NO_KEY)
+    said = " ".join(verb.said().err.split())
+    path = "/etc/boxwright/engines/qwen/api-key"
+    assert f"box1: could not be read: the box has made no key: it was not provisioned: {path} is not" in said
 
 
 def test_each_key_is_changed_though_one_box_is_off(verb):
