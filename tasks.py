@@ -889,7 +889,7 @@ def update(
 @task(
     help={
         "level": "unit, modules, style, roles, faults, e2e (these by default); kills, upgrades, engines, "
-        "tuning, proxies, debian12",
+        "weights, tuning, proxies, hosts, debian12",
         "name": "only tests of this name",
         "verbose": "show each test",
     }
