@@ -10,6 +10,11 @@ LOOKING = frozenset({
     "assert", "bench_runs", "box_status", "debug", "diagnosis", "engine_journal", "fail", "host_facts",
     "include_role", "import_role", "nvidia_cards", "plan", "run_history", "set_fact", "slurp", "stat",
 })  # fmt: skip
+#: Of a task that was given up after a time.
+SILENT = (
+    "it gave no answer within {seconds} s, though SSH let the run in: the box hangs, or has too much to do.\n"
+    "Look there: uptime, dmesg, and what waits for a disk or a card (ps -eo state,pid,args | grep ^D)"
+)
 #: What a module says that has seen to it itself.
 NOTHING = "Nothing was changed"
 
@@ -60,6 +65,8 @@ def text(data: Mapping[str, Any]) -> str:
         return "\n".join(text(item) for item in items)
     if data.get("censored"):
         return str(data["censored"])
+    if isinstance(data.get("timedout"), Mapping):
+        return SILENT.format(seconds=data["timedout"].get("period"))
     said = str(data.get("msg") or data.get("reason") or "").strip()
     if "Traceback" in said or not said:
         parts = [
