@@ -30,9 +30,12 @@ def toolkit(monkeypatch, tmp_path):
     monkeypatch.setattr(cdi, "REFRESHED", str(tmp_path / "run-cdi"))
     monkeypatch.setattr(cdi_refresh, "UNITS", str(tmp_path / "units"))
     found.units, found.vendor, found.calls, found.on_restart = tmp_path / "units", "not-found", [], None
+    found.enabled = True
 
     def show(unit):
-        return systemctl.UnitState(found.vendor, "inactive", "dead", "success", 0, "", 0, True, False)
+        return systemctl.UnitState(
+            found.vendor, "inactive", "dead", "success", 0, "", 0, found.enabled, False
+        )
 
     def restart(unit):
         found.calls.append(("restart", unit))
@@ -108,7 +111,11 @@ def test_without_the_toolkits_own_service_a_unit_describes_the_cards_before_dock
     assert "Before=docker.service\n" in unit.read_text()
     assert toolkit.calls == [("daemon-reload",), ("enable", "boxwright-cdi-refresh.service")]
     assert run_module("cdi_spec", path=str(path))["changed"] is False
-    toolkit.vendor = "loaded"
+    toolkit.enabled = False
+    assert run_module("cdi_spec", check=True, path=str(path))["changed"] is True, "it would not be started"
+    assert run_module("cdi_spec", path=str(path))["changed"] is True
+    assert toolkit.calls[2:] == [("daemon-reload",), ("enable", "boxwright-cdi-refresh.service")]
+    toolkit.enabled, toolkit.vendor = True, "loaded"
     assert run_module("cdi_spec", path=str(path))["changed"] is True, "a newer toolkit brings its own"
     assert not unit.exists()
     order = toolkit.units / "nvidia-cdi-refresh.service.d" / "boxwright.conf"

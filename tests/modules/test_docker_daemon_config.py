@@ -173,7 +173,7 @@ class Host:
         self.pending = tmp_path / "run" / "due"
         self.drop_in = tmp_path / "etc" / "systemd" / "proxy.conf"
         self.calls, self.running, self.version = [], {}, NEW
-        self.up, self.refuses, self.fails = True, None, 0
+        self.up, self.refuses, self.fails, self.enabled = True, None, 0, True
         for name, value in {
             "installed": lambda: self.version,
             "check": self.check,
@@ -206,7 +206,7 @@ class Host:
 
     def state(self):
         word = ("active", "running") if self.up else ("inactive", "dead")
-        return systemctl.UnitState("loaded", *word, "success", 0, "", 0, True, False, 1000.0)
+        return systemctl.UnitState("loaded", *word, "success", 0, "", 0, self.enabled, False, 1000.0)
 
     def check(self, version, path, unit, config):
         assert json.loads(Path(path).read_text()) == config
@@ -249,6 +249,19 @@ def test_a_fresh_host(host, configure):
     assert not host.pending.exists()
     again = configure(config={"bip": "172.30.0.1/16"})
     assert (again["changed"], again["applied"], host.calls) == (False, "none", [("restart",)])
+
+
+def test_a_docker_that_does_not_start_at_boot_is_enabled(host, configure):
+    configure()
+    host.calls.clear()
+    host.enabled = False
+    looked = configure(check=True)
+    assert (looked["changed"], looked["applied"], host.calls) == (True, "none", [])
+    mended = configure()
+    assert (mended["changed"], host.calls) == (True, [("enable", "docker.service")])
+    host.enabled = True
+    assert configure()["changed"] is False
+    assert not host.backups()
 
 
 def test_other_settings_order_mode_and_a_copy_stay(host, configure):

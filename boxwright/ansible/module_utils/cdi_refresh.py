@@ -57,8 +57,12 @@ def order_text() -> str:
 
 
 def differing(files: Dict[str, Optional[str]]) -> List[str]:
-    """Those that are not as wanted."""
-    return [path for path, text in files.items() if read(path) != text]
+    """Those that are not as wanted, our unit also where it would not be started."""
+    return [path for path, text in files.items() if read(path) != text or (text and _is_off(path))]
+
+
+def _is_off(path: str) -> bool:
+    return os.path.basename(path) == OURS and not systemctl.show(OURS).enabled
 
 
 def apply(files: Dict[str, Optional[str]]) -> None:

@@ -108,7 +108,14 @@ class Daemon:
     @property
     def changed(self) -> bool:
         """Whether anything is not as declared."""
-        return bool(self.rewritten or self.new_receipt != self.receipt or self.proxy.changed)
+        return bool(self.rewritten or self.new_receipt != self.receipt or self.proxy.changed or self.off)
+
+    @property
+    def off(self) -> bool:
+        """Whether Docker, which is to run, does not start at boot."""
+        if self.version is None or self.params["state"] != "present":
+            return False
+        return not systemctl.show(docker_daemon.UNIT).enabled
 
     def clashes(self) -> str:
         """What the unit's command line sets too, for a message; Docker would not start (again) with both."""
