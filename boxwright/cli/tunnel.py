@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from boxwright.cli.forward_proxy import ForwardProxy
 from boxwright.cli.ssh_route import ssh_words
 from boxwright.errors import UserError
 from boxwright.spec import inventory
@@ -55,6 +54,9 @@ def tunnels(playbook: str, hosts: Sequence[str], inventories: Sequence[Path]) ->
     if not wanted:
         yield
         return
+    # A web server's libraries are imported where there is one.
+    from boxwright.cli.forward_proxy import ForwardProxy
+
     with ForwardProxy() as proxy, contextlib.ExitStack() as stack:
         opened = [stack.enter_context(Tunnel(name, own, proxy.port)) for name, own in wanted.items()]
         for one in opened:
