@@ -20,7 +20,7 @@ from boxwright.planner.visits import CODE
 ROOT = Path(__file__).resolve().parents[2]
 #: What runs on hosts for every role, and what decides what it is given.
 SHARED_CODE = ("boxwright/ansible/modules", "boxwright/ansible/module_utils", "boxwright/ansible/action",
-               "boxwright/facts/parsers")  # fmt: skip
+               "boxwright/ansible/lean", "boxwright/facts/parsers")  # fmt: skip
 #: Roles that know nothing of what a box serves, and the shared variables that are no matter to them.
 HOST_ROLES = ("nvidia_driver", "container_runtime", "gpu_tuning")
 SERVING = ("box_gpus", "box_deployments", "box_hub", "box_pip_index_url")
@@ -57,11 +57,16 @@ def _deployments(value: Any) -> Iterator[tuple[str, str]]:
                 yield key_of(name), _hash(one["api_key"])
 
 
-@cache
 def code(role: str) -> str:
     """A hash of the role and of what its modules are: another version of it is to be visited."""
+    return hashlib.sha256(f"{_contents(f'roles/{role}')}{_contents(*SHARED_CODE)}".encode()).hexdigest()
+
+
+@cache
+def _contents(*folders: str) -> str:
+    """A hash of all files below folders, by name and contents."""
     digest = hashlib.sha256()
-    for folder in (f"roles/{role}", *SHARED_CODE):
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             inner = path.relative_to(ROOT)
             if path.is_file() and not {"molecule", "__pycache__"} & set(inner.parts):

@@ -60,6 +60,11 @@ class Reading:
         self.root = root
         self.seen: Set[str] = set()
         self.read = 0
+        # Nearly every word of a script is the name of no program there: what there is, is listed once.
+        self.programs: Dict[str, List[str]] = {}
+        for where in PROGRAMS:
+            for name in os.listdir(root + where) if os.path.isdir(root + where) else ():
+                self.programs.setdefault(name, []).append("%s/%s" % (where, name))
 
     def script(self, path: str, via: str = "", depth: int = 0) -> Iterator[Call]:
         """What a script sets, and the scripts that it runs."""
@@ -100,7 +105,7 @@ class Reading:
         piece = _HOME.sub("/root/", piece)
         paths = _PATH.findall(piece)
         paths += [os.path.join(folder, name) for name in _RELATIVE.findall(piece)]
-        paths += ["%s/%s" % (where, name) for name in _NAME.findall(piece) for where in PROGRAMS]
+        paths += [path for name in _NAME.findall(piece) for path in self.programs.get(name, ())]
         for path in paths:
             if os.path.isfile(self.root + path):
                 yield from self.script(path, via, depth + 1)

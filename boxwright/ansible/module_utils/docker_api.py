@@ -88,12 +88,17 @@ class _Connection(http.client.HTTPConnection):
 class Docker:
     """The engine that listens on a socket."""
 
-    def __init__(self, path: str = SOCKET) -> None:
-        self._path = path
+    def __init__(self, path: str = SOCKET, timeout: float = 60) -> None:
+        self._path, self._timeout = path, timeout
 
     def version(self) -> str:
         """The engine's version, `26.1.5`. Raises DockerError when it does not answer."""
-        return str(self._get("/version").get("Version", ""))
+        return str(self.about().get("Version", ""))
+
+    def about(self) -> Dict[str, Any]:
+        """The server's part of what `docker version` shows."""
+        found: Dict[str, Any] = self._get("/version")
+        return found
 
     def info(self) -> Dict[str, Any]:
         """What `docker info` shows."""
@@ -102,12 +107,9 @@ class Docker:
 
     def image(self, image: str) -> Optional[Image]:
         """An image on this host by name, digest or id; None when it is not here."""
-        try:
-            found = self._get("/images/%s/json" % quote(image, safe="/:@"))
-        except DockerError as error:
-            if error.status == 404:
-                return None
-            raise
+        found = self.inspected(image)
+        if found is None:
+            return None
         asked = parse_reference(image)
         digests = [
             entry.partition("@")[2]
@@ -118,14 +120,19 @@ class Docker:
         digest = asked.digest if asked.digest in digests else (digests[0] if digests else None)
         return Image(found["Id"], digest, int(found.get("Size") or 0))
 
-    def names(self, image: str) -> List[str]:
-        """Every name of an image on this host, tags first: what must go for its layers to go."""
+    def inspected(self, image: str) -> Optional[Dict[str, Any]]:
+        """What `docker image inspect` shows of an image; None when it is not here."""
         try:
-            found = self._get("/images/%s/json" % quote(image, safe="/:@"))
+            found: Dict[str, Any] = self._get("/images/%s/json" % quote(image, safe="/:@"))
         except DockerError as error:
             if error.status == 404:
-                return []
+                return None
             raise
+        return found
+
+    def names(self, image: str) -> List[str]:
+        """Every name of an image on this host, tags first: what must go for its layers to go."""
+        found = self.inspected(image) or {}
         return [*(found.get("RepoTags") or []), *(found.get("RepoDigests") or [])]
 
     def remove_image(self, name: str) -> bool:
@@ -160,8 +167,12 @@ class Docker:
 
     def running(self) -> Dict[str, str]:
         """Names of the running containers, with their images."""
-        found = self._get("/containers/json")
-        return {entry["Names"][0].lstrip("/"): entry.get("Image", "") for entry in found}
+        return {entry["Names"][0].lstrip("/"): entry.get("Image", "") for entry in self.listed()}
+
+    def listed(self) -> List[Dict[str, Any]]:
+        """The running containers, with their names, ports and images."""
+        found: List[Dict[str, Any]] = self._get("/containers/json")
+        return found
 
     def pull(self, image: str, on_event: Callable[[Dict[str, Any]], None], idle_timeout: float) -> None:
         """Fetch an image, handing on the engine's progress events.
@@ -195,7 +206,7 @@ class Docker:
 
     def _ask(self, method: str, path: str, body: Optional[str] = None) -> Any:
         status, text = 0, b""
-        connection = _Connection(self._path, 60)
+        connection = _Connection(self._path, self._timeout)
         try:
             headers = {"Content-Type": "application/json"} if body else {}
             connection.request(method, path, body, headers)

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import (
     boot_commands,
+    docker_said,
     docker_traces,
     driver_load,
     host_reading,
@@ -29,6 +30,7 @@ from ansible.module_utils import (
 )
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
+from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.hub_lookup import Hub
 from ansible.module_utils.modelscope_lookup import ModelScope
 from ansible.module_utils.registry_lookup import cuda_env
@@ -107,7 +109,6 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 #: By protocol: who asks a hub.
 HUBS = {"huggingface": Hub, "modelscope": ModelScope}
 COMMANDS = {
-    "topology": ["nvidia-smi", "topo", "-m"],
     "smi-version": ["nvidia-smi", "--version"],
     "modinfo": ["modinfo", "nvidia"],
     "dkms": ["dkms", "status"],
@@ -115,13 +116,12 @@ COMMANDS = {
     "sockets": ["ss", "-Hltnp"],
     "addresses": ["ip", "-j", "address", "show", "scope", "global"],
     "routes": ["ip", "-j", "route", "show", "default"],
-    "docker-version": ["docker", "version", "--format", "{{json .}}"],
-    "docker-info": ["docker", "info", "--format", "{{json .}}"],
-    "containers": ["docker", "ps", "--no-trunc", "--format", "{{json .}}"],
     "toolkit": ["nvidia-ctk", "--version"],
     "cdi": ["nvidia-ctk", "cdi", "list"],
     "firewalld": ["systemctl", "is-active", "firewalld.service"],
 }
+#: How cards are linked, where there are several.
+TOPOLOGY = ["nvidia-smi", "topo", "-m"]
 FILES = {
     "os-release": "/etc/os-release",
     "meminfo": "/proc/meminfo",
@@ -154,16 +154,18 @@ def query_cards() -> Dict[str, Any]:
 
 
 def images(references: List[str], digests: Dict[str, str]) -> List[Dict[str, Any]]:
-    """What the engine has of the images: digest, unpacked bytes, CUDA environment.
+    """What the engine has of the images: digest, unpacked bytes, CUDA environment; none where it is silent.
 
     digests: reference -> the digest that is meant, whatever image has the tag here by now.
     """
-    found = []
+    found, docker = [], Docker(timeout=COMMAND_TIMEOUT)
     for reference in references:
         exact = at_digest(reference, digests.get(reference))
-        answer = said(["docker", "image", "inspect", "--format", "{{json .}}", "--", exact])
-        if answer["rc"] == 0:
-            image = json.loads(answer["stdout"])
+        try:
+            image = docker.inspected(exact)
+        except DockerError:
+            continue
+        if image is not None:
             known = [text.partition("@")[2] for text in image.get("RepoDigests") or []]
             found.append(
                 {
@@ -276,8 +278,11 @@ def lookups(
 
 def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
     """The whole raw answer."""
+    pci = host_reading.cards()
+    asked = dict(COMMANDS, topology=TOPOLOGY) if len(pci) > 1 else COMMANDS
     with ThreadPoolExecutor(max_workers=6) as pool:
-        running = {name: pool.submit(said, argv) for name, argv in COMMANDS.items()}
+        running = {name: pool.submit(said, argv) for name, argv in asked.items()}
+        engine = pool.submit(docker_said.look)
         cards, local = (
             pool.submit(query_cards),
             pool.submit(images, parameters["images"], parameters["digests"]),
@@ -290,6 +295,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         web = pool.submit(lambda: lookups(parameters, have.result(), local.result()))
         told = packages.result()
         commands = dict({name: job.result() for name, job in running.items()}, cards=cards.result())
+        commands.update(engine.result())
         commands.update({name: told[name] for name in ("packages", "holds", "rpms") if name in told})
         found = {
             "models": have.result() + web.result()["hub"],
@@ -317,7 +323,7 @@ def read(parameters: Dict[str, Any]) -> Dict[str, Any]:
         files=dict(files, **{"daemon-json": host_reading.masked(files["daemon-json"] or "")}),
         uname={"release": uname.release, "machine": uname.machine},
         cpus=os.cpu_count() or 0,
-        pci=host_reading.cards(),
+        pci=pci,
         nouveau=os.path.isdir("/sys/module/nouveau"),
         secure_boot=host_reading.binary_hex(SECURE_BOOT),
         signing_key=module_key.look(),
