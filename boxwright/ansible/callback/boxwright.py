@@ -32,6 +32,8 @@ KEPT_RESULTS = (
     "engine_journal", "model_listing", "lock_update",
     "engine_bench", "bench_runs", "engine_trial", "run_history",
 )  # fmt: skip
+#: The file of tasks that visits the roles before the engine, passed over where it has none to visit.
+VISITED = "tasks/visited.yml"
 WENT_AWAY = (
     "It answered before, in this same run: it went down or boots anew, or the network between did. A run\n"
     "  from another machine may have rebooted it (`last -x` there tells). Once it is back, the same command\n"
@@ -131,9 +133,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
     def v2_runner_on_skipped(self, result: Any) -> None:
         """Skipped tasks are counted, not shown; a role of the plan that is not visited is as declared."""
         self._count(result, "skipped")
-        role = str(result.task.args.get("name"))
-        if result.task.action.rpartition(".")[2] == "include_role" and role in ROLES:
+        action, role = result.task.action.rpartition(".")[2], str(result.task.args.get("name"))
+        if action == "include_role" and role in ROLES:
             self._tell_role(result.host.get_name(), role, {}, None)
+        elif action == "include_tasks" and result.task.args.get("_raw_params") == VISITED:
+            for one in ROLES[:-1]:
+                self._tell_role(result.host.get_name(), one, {}, None)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """A task failed: its message, and nothing else."""
