@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from boxwright.ansible.lean.action import LeanAction
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+
+class ActionModule(LeanAction):
     """Runs docker_daemon_config; where that must stop containers, it says so before it does."""
 
     _supports_check_mode = True

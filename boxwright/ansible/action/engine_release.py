@@ -6,13 +6,13 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
 
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.errors import UserError
 from boxwright.spec import lock
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """Runs engine_release between reading and updating `boxwright.lock.json`.
 
     trial (default false): of a release that is not what is declared, nothing is locked.

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from boxwright.ansible import authority
 from boxwright.ansible import fleet as declared
 from boxwright.ansible.declared import plain
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.errors import UserError
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """Arguments beside the module's: boxes (hosts and groups), read (the registered result of reading keys,
     an item a key), names (of the certificate), own_certificate and own_key (PEM, empty for an authority's).
     """

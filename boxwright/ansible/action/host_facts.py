@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from boxwright import catalog
 from boxwright.ansible import interpreter, receipts
 from boxwright.ansible.declared import box_of, lock_path, locked_digests, locked_revisions, values_of
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.errors import UserError
 from boxwright.planner.changes.runtime import declared_settings
 from boxwright.planner.lookups import lookups
@@ -54,7 +54,7 @@ def _texts(value: object) -> list[str]:
     return [str(one) for one in value] if isinstance(value, (list, tuple)) else []
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """The action beside the module host_facts; the task's own arguments win over those of the declaration."""
 
     _supports_check_mode = True

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from boxwright import catalog, facts
 from boxwright.ansible.action.host_facts import arguments
@@ -20,6 +19,7 @@ from boxwright.ansible.declared import (
     locked_revisions,
     plain,
 )
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.errors import UserError
 from boxwright.planner import updating
 from boxwright.planner.lookups import lookups
@@ -27,7 +27,7 @@ from boxwright.spec import lock
 from boxwright.spec.box import Box
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """Arguments: model (only this one: a deployment's, catalog's or hub's name, "" for all)."""
 
     _supports_check_mode = True

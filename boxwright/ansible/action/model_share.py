@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from boxwright.ansible import spread
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.planner import spreading
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """The action beside the module model_share; skipped where nobody lacks anything."""
 
     _supports_check_mode = True

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from boxwright.ansible.declared import plain, values_of
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.errors import UserError
 from boxwright.monitoring import plan, scrape
 from boxwright.spec.validate import judged_box
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """The action beside the module. state: also `absent`, as if nothing was declared. start: units too."""
 
     _supports_check_mode = True

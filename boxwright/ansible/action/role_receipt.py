@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from boxwright.ansible import receipts
 from boxwright.ansible.declared import values_of
+from boxwright.ansible.lean.action import LeanAction
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class ActionModule(LeanAction):
     """The action beside the module role_receipt."""
 
     _supports_check_mode = True

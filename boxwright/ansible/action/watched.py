@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from boxwright.ansible import bars
+from boxwright.ansible.lean.action import LeanAction
 from boxwright.texts import lasting
 
 #: Seconds between lines about the same stage, where no terminal shows a bar.
@@ -60,7 +60,7 @@ class Pace:
         return (total - done) * seconds / gained if gained > 0 and seconds > 1 and done < total else 0.0
 
 
-class WatchedAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
+class WatchedAction(LeanAction):
     """Runs the module of the plugin's own name, reading its progress file over the same connection."""
 
     _supports_check_mode = True

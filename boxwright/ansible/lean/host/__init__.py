@@ -1,0 +1,1 @@
+"""What a host runs around a module: standard library only, Python 3.9."""
