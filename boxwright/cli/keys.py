@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from boxwright.cli.ansible_run import play
+from boxwright.cli import gateways, rolling
+from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_that_deploy
 from boxwright.cli.recording import recorded
@@ -79,7 +80,8 @@ def rotate(
     deployment: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Have each box make a new key, and its engine ask for it; a key of the inventory is changed there.
+    """Have each box make a new key, its engine ask for it and its gateways know it; a key of the inventory is
+    changed there.
 
     Nothing is changed where one of them cannot be meant. A box that fails does not hold up those after it.
     """
@@ -96,15 +98,23 @@ def rotate(
                 status=EXIT_BAD_INPUT,
                 ways_out=("change api_key there, then: provision", "leave api_key out: the box makes one"),
             )
-    missed = {}
-    for name, one in meant.items():
-        variables = {
-            "key_path": places[name],
-            "key_deployment": one.name,
-            **recorded("key", paths, ["--rotate"]),
-        }
-        with turn(addresses([name], inventory.variables), say_aside):
-            report = play("rotate_key.yml", [name], paths, quiet=as_json, variables=variables).hosts.get(name)
+    missed, fleet = {}, gateways.fleet(inventory, names, paths)
+
+    def changed(some: Sequence[str]) -> Mapping[str, HostReport]:
+        [name] = some
+        run = recorded("key", paths, ["--rotate"])
+        variables = {"key_path": places[name], "key_deployment": meant[name].name, **run}
+        found = play("rotate_key.yml", [name], paths, quiet=as_json, variables=variables).hosts
+        behind = fleet.gateways.get(name, ())
+        if not behind or name not in found or found[name].failure:
+            return found
+        told = play("gateway_keys.yml", behind, paths, quiet=as_json, variables=run).hosts
+        return gateways.learnt(found, name, {one: told.get(one) for one in behind})
+
+    for name in meant:
+        around = addresses([name, *fleet.gateways.get(name, ())], inventory.variables)
+        with turn(around, say_aside):
+            report = rolling.change(fleet, [name], changed, say_aside).get(name)
         if report is None or report.failure:
             missed[name] = trouble(
                 name, report.failure if report else None, variables=inventory.variables(name)

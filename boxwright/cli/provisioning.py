@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boxwright.catalog.purpose import EMBEDDINGS, RERANKING, TEXT
-from boxwright.cli import lab, run_summary
+from boxwright.cli import gateways, lab, rolling, run_summary
 from boxwright.cli.ansible_run import HostReport, RunReport, failed, play
 from boxwright.cli.console import say, say_aside, show_json, wrapped
 from boxwright.cli.recording import recorded
@@ -44,18 +44,26 @@ def provision(
     inventory, names, paths = targets(hosts, inventories, every=every)
     refuse_problems(inventory, names)
     lab.ensure_simulated(inventory, names, as_json=as_json)
-    with turn(addresses(names, inventory.variables), say_aside):
-        report = play(
+    fleet = gateways.fleet(inventory, names, paths)
+
+    def run(hosts: Sequence[str], variables: Mapping[str, Any]) -> RunReport:
+        return play(
             "provision.yml",
-            names,
+            hosts,
             paths,
             check=check,
             quiet=as_json,
             variables={
                 **recorded("provision", paths, ["--full"] if full else []),
                 **({"preflight_full": True} if full else {}),
+                **variables,
             },
         )
+
+    with turn(addresses([*names, *fleet.all_gateways], inventory.variables), say_aside):
+        rolls = fleet.gateways and not check
+        tell = say_aside if as_json else say
+        report = rolling.provision(fleet, names, run, tell) if rolls else run(names, {})
     summaries = {name: summary(name, report, inventory, inventories, check=check) for name in names}
     for name in names:
         explain(name, summaries[name]["failure"], inventory)
@@ -69,7 +77,9 @@ def provision(
             say(wrapped(whole, hang=2))
     unlucky = failed(report, names)
     if unlucky:
-        kinds = {str((summaries[name]["failure"] or {}).get("kind")) for name in unlucky}
+        kinds = {str((summaries[name]["failure"] or {}).get("kind")) for name in unlucky} - {
+            run_summary.NOT_BEGUN
+        }
         raise SystemExit(EXIT_REFUSED if kinds == {"refused"} else EXIT_FAILED)
 
 

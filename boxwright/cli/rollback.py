@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from boxwright.cli.ansible_run import HostReport, failed, play
+from boxwright.cli import gateways, rolling
+from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, say_aside, show_json
 from boxwright.cli.deployments import hosts_that_deploy
 from boxwright.cli.recording import recorded
@@ -37,9 +38,14 @@ def rollback(
     names = hosts_that_deploy(inventory, names, deployment, "so there is no release", every=every)
     wanted = {"rollback_deployment": deployment, "rollback_to": to}
     variables = {name: value for name, value in wanted.items() if value} | recorded("rollback", paths)
-    with turn(addresses(names, inventory.variables), say_aside):
-        report = play("rollback.yml", names, paths, quiet=as_json, variables=variables)
-    found = {name: outcome(report.hosts.get(name)) for name in names}
+    fleet = gateways.fleet(inventory, names, paths)
+
+    def back(some: Sequence[str]) -> Mapping[str, HostReport]:
+        return play("rollback.yml", some, paths, quiet=as_json, variables=variables).hosts
+
+    with turn(addresses([*names, *fleet.all_gateways], inventory.variables), say_aside):
+        reports = rolling.change(fleet, names, back, say_aside if as_json else say)
+    found = {name: outcome(reports.get(name)) for name in names}
     for name in names:
         explain(name, found[name]["failure"], inventory)
     if as_json:
@@ -47,7 +53,7 @@ def rollback(
     else:
         for name in names:
             _tell(name, found[name])
-    if failed(report, names):
+    if any(one["failure"] for one in found.values()):
         raise SystemExit(EXIT_FAILED)
 
 

@@ -9,6 +9,8 @@ from boxwright.texts import lasting
 
 #: Hosts that are named; of more the number is told.
 MOST = 5
+#: The kind of failure of a box that had no turn, because one before it failed.
+NOT_BEGUN = "not begun"
 
 
 def counted(number: int, what: str = "change") -> str:
@@ -40,6 +42,7 @@ def of_all(found: Mapping[str, Mapping[str, Any]], seconds: float, *, check: boo
         "declared": "{is} as declared",
         "refused": "{was} refused",
         "failed": "failed",
+        NOT_BEGUN: "{was} not begun",
         "unreachable": "could not be reached",
     }
     parts = [
@@ -54,7 +57,7 @@ def _kind(one: Mapping[str, Any]) -> str:
     if not failure:
         return "changed" if one["changed"] else "declared"
     kind = str(failure.get("kind"))
-    return kind if kind in ("refused", "unreachable") else "failed"
+    return kind if kind in ("refused", "unreachable", NOT_BEGUN) else "failed"
 
 
 def _part(names: Sequence[str], words: str, kind: str, *, alone: bool) -> str:

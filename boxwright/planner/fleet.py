@@ -74,3 +74,17 @@ def _address(gateway: str, box: Box, deployment: Deployment, reached: str) -> st
     if declared:
         return str(declared)
     return reached.strip("[]") if bind.is_unspecified else str(bind)
+
+
+def lanes(boxes: Sequence[str], gateways: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """The boxes by whom they have to wait for: those with a gateway in common, also by way of a third one.
+
+    gateways: box -> the gateways that it is behind. Each box is in one lane, in the order given.
+    """
+    found: list[tuple[set[str], set[str]]] = []
+    for box in boxes:
+        own = set(gateways.get(box, ()))
+        met = [lane for lane in found if lane[1] & own]
+        joined = ({box}.union(*(lane[0] for lane in met)), own.union(*(lane[1] for lane in met)))
+        found = [*(lane for lane in found if lane not in met), joined]
+    return [[box for box in boxes if box in lane] for lane, _ in found]

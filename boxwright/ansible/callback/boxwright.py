@@ -30,7 +30,7 @@ DOCUMENTATION = """
 KEPT_RESULTS = (
     "plan", "engine_gate", "engine_rollback", "host_facts", "slurp", "diagnosis", "box_status",
     "engine_journal", "model_listing", "lock_update",
-    "engine_bench", "bench_runs", "engine_trial", "run_history",
+    "engine_bench", "bench_runs", "engine_trial", "run_history", "gateway_server",
 )  # fmt: skip
 #: The file of tasks that visits the roles before the engine, passed over where it has none to visit.
 VISITED = "tasks/visited.yml"
@@ -131,10 +131,14 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # ansible-core ships 
             self._say(text.rstrip())
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        """Skipped tasks are counted, not shown; a role of the plan that is not visited is as declared."""
+        """Skipped tasks are counted, not shown; a role of the plan that is not visited is as declared.
+
+        A part of a role that is skipped says nothing of the rest.
+        """
         self._count(result, "skipped")
-        action, role = result.task.action.rpartition(".")[2], str(result.task.args.get("name"))
-        if action == "include_role" and role in ROLES:
+        args = result.task.args
+        action, role = result.task.action.rpartition(".")[2], str(args.get("name"))
+        if action == "include_role" and role in ROLES and "tasks_from" not in args:
             self._tell_role(result.host.get_name(), role, {}, None)
         elif action == "include_tasks" and result.task.args.get("_raw_params") == VISITED:
             for one in ROLES[:-1]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import socket
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Set, Tuple
 
 #: Seconds for one question.
 TIMEOUT_S = 10.0
+#: Bits of srv_admin_state by which a person or program takes a server out of use: forced maintenance, forced
+#: drain (HAProxy's management guide, section 9.3, "show servers state").
+HELD_BITS = 0x01 | 0x08
 
 
 class GatewayError(Exception):
@@ -17,7 +20,8 @@ class GatewayError(Exception):
 class Server(NamedTuple):
     """A server as HAProxy sees it. status: its own word (`UP`, `DRAIN`, `DOWN 1/2`, `no check`).
 
-    sessions: requests that it works on now.
+    sessions: requests that it works on now. held: it gets no new requests because it was told so; its status
+    does not tell while the box is down.
     """
 
     backend: str
@@ -25,16 +29,17 @@ class Server(NamedTuple):
     status: str
     sessions: int
     check: str = ""
+    held: bool = False
+
+    @property
+    def model(self) -> str:
+        """The model whose section this is."""
+        return self.backend.partition(".")[2]
 
     @property
     def up(self) -> bool:
         """Whether its last health checks were good and it gets new requests."""
         return self.status.startswith("UP")
-
-    @property
-    def drained(self) -> bool:
-        """Whether it gets no new requests because it was told so."""
-        return self.status.startswith(("DRAIN", "MAINT"))
 
 
 def ask(path: str, command: str) -> str:
@@ -70,9 +75,26 @@ def parsed(text: str) -> List[Server]:
     ]
 
 
+def held(text: str) -> Set[Tuple[str, str]]:
+    """Section and name of the servers that were taken out of use, of `show servers state`.
+
+    Its first line is the format's version, the second names the columns behind `# `.
+    """
+    lines = text.strip().splitlines()[1:]
+    rows = csv.DictReader([line.lstrip("# ") for line in lines], delimiter=" ")
+    return {
+        (row["be_name"], row["srv_name"]) for row in rows if int(row.get("srv_admin_state") or 0) & HELD_BITS
+    }
+
+
 def servers(path: str, prefix: str) -> List[Server]:
     """The servers of the sections whose name begins so. Raises GatewayError."""
-    return [one for one in parsed(ask(path, "show stat")) if one.backend.startswith(prefix)]
+    out = held(ask(path, "show servers state"))
+    return [
+        one._replace(held=(one.backend, one.name) in out)
+        for one in parsed(ask(path, "show stat"))
+        if one.backend.startswith(prefix)
+    ]
 
 
 def description(path: str) -> str:

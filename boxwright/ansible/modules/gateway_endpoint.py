@@ -205,9 +205,8 @@ class Endpoint:
             if one.up or one.status.startswith("no check"):
                 up.add(one.backend)
             else:
-                down.setdefault(one.backend, []).append(
-                    "%s is %s there (%s)" % (one.name, one.status, one.check)
-                )
+                out = "out of use" if one.held else one.status
+                down.setdefault(one.backend, []).append("%s is %s there (%s)" % (one.name, out, one.check))
         for backend, words in sorted(down.items()):
             nobody = "" if backend in up else "; nobody serves it"
             self.told.append("%s: %s%s" % (backend[len("model.") :], ", ".join(words), nobody))

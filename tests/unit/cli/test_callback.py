@@ -73,8 +73,14 @@ def test_a_role_that_is_not_visited_is_told_in_its_place():
     passed_by = SimpleNamespace(
         action="ansible.builtin.include_role", args={"name": "gpu_tuning"}, _role=None, _uuid="1"
     )
+    a_part = SimpleNamespace(
+        action="ansible.builtin.include_role",
+        args={"name": "engine", "tasks_from": "install"},
+        _role=None,
+        _uuid="3",
+    )
     one_task = SimpleNamespace(action="ansible.builtin.assert", args={}, _role=None, _uuid="2")
-    for task in (passed_by, one_task):
+    for task in (passed_by, a_part, one_task):
         callback.v2_playbook_on_task_start(task, False)
         callback.v2_runner_on_skipped(SimpleNamespace(host=host, task=task, result={}))
     assert said == ["box1          gpu_tuning         as declared"]

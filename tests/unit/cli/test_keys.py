@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from boxwright.cli import keys
+from boxwright.cli import gateways, keys
 from boxwright.cli.ansible_run import HostReport, RunReport
 from boxwright.errors import UserError
 
@@ -97,6 +97,28 @@ def test_each_key_is_changed_though_one_box_is_off(verb):
         ("rotate_key.yml", ["box2"]),
     ]
     assert "box1: its key could not be changed: the box does not answer" in " ".join(verb.said().err.split())
+
+
+@pytest.mark.parametrize("ill", [(), ("box3",)])
+def test_a_gateway_knows_the_new_key_before_the_box_is_back(verb, monkeypatch, ill):
+    (verb.place / "host_vars" / "box3.yml").write_text("gateway_boxes: [box1]\n")
+    states = []
+
+    def at_gateways(playbook, names, *_, variables, **__):
+        states.append((variables["gateway_turn_state"], [line[0] for line in verb.asked]))
+        return RunReport(0, 1.0, {name: HostReport(name) for name in names})
+
+    monkeypatch.setattr(gateways, "play", at_gateways)
+    asked = ["rotate_key.yml", "gateway_keys.yml"]
+    if ill:
+        with pytest.raises(UserError, match="not know the new one: box3: no configuration"):
+            verb(keys.rotate, "box1", off=ill, failure={"kind": "failed", "message": "no configuration"})
+        # It would be asked by its old key.
+        assert states == [("drained", [])]
+    else:
+        verb(keys.rotate, "box1")
+        assert states == [("drained", []), ("ready", asked)]
+    assert [line[:2] for line in verb.asked] == list(zip(asked, [["box1"], ["box3"]], strict=True))
 
 
 def test_a_declared_key_stops_it_before_any_is_changed(verb):

@@ -56,3 +56,17 @@ def test_a_deployment_that_only_its_own_box_reaches_is_refused():
     with pytest.raises(UserError, match="cannot reach q") as caught:
         fleet.models("gw", {"box1": box("box1", {"name": "q", "bind": "127.0.0.1"})}, {})
     assert "bind: 0.0.0.0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gateways", "found"),
+    [
+        ({"a": ["x"], "b": ["x"], "c": ["y"]}, [["a", "b"], ["c"]]),
+        # a and b never meet at one gateway, and c would be out of use with either.
+        ({"a": ["x"], "b": ["y"], "c": ["x", "y"]}, [["a", "b", "c"]]),
+        ({"a": ["x"], "b": ["y"], "c": ["z"]}, [["a"], ["b"], ["c"]]),
+        ({"a": [], "b": [], "c": []}, [["a"], ["b"], ["c"]]),
+    ],
+)
+def test_those_with_a_gateway_in_common_wait_for_each_other(gateways, found):
+    assert sorted(fleet.lanes(["a", "b", "c"], gateways)) == found
