@@ -48,7 +48,15 @@ class Fleet:
         self.boxes = {name: simulated(name) for name in BOXES}
         (place / "hosts.yml").write_text(yaml.safe_dump({"lab": {"hosts": dict.fromkeys((GATE, *BOXES))}}))
         (place / "host_vars").mkdir()
-        self.write(GATE, {"gateway_boxes": list(BOXES), "gateway_clients": [CLIENT]})
+        self.address = state()["hosts"][GATE]["address"]
+        self.write(
+            GATE,
+            {
+                "gateway_boxes": list(BOXES),
+                "gateway_clients": [CLIENT],
+                "gateway_names": [self.address],
+            },
+        )
 
     def write(self, host, variables):
         (self.place / "host_vars" / f"{host}.yml").write_text(yaml.safe_dump(variables))
@@ -68,9 +76,8 @@ class Fleet:
         return self.verb("provision", "--host", ",".join(hosts or (GATE, *BOXES)), *words)
 
     def clients(self):
-        address = state()["hosts"][GATE]["address"]
         authority = self.place / ".boxwright-ca" / "ca.pem"
-        return Clients(address, 8443, CLIENT["key"], "smollm2", authority)
+        return Clients(self.address, 8443, CLIENT["key"], "smollm2", authority)
 
     def versions(self):
         """The release of the engine that runs on each box."""
@@ -129,6 +136,7 @@ def fleet(verb, simulated, tmp_path_factory):
     assert ran.status == 0, ran.output
     assert found.versions() == dict.fromkeys(BOXES, OLD)
     assert found.in_use() == list(BOXES)
+    assert found.clients().ask("stream").failure == ""
     yield found
     lab("down", GATE, *BOXES)
 
