@@ -24,7 +24,7 @@ class Box:
         self.states = {}
         self.boot, self.trials, self.full = {}, set(), None
         self.images, self.removed = {}, []
-        self.takes_new_keys = True
+        self.takes_new_keys, self.overrides = True, []
         (root / "key").write_text(KEY + "\n")
         box = self
 
@@ -43,6 +43,9 @@ class Box:
                 return (
                     reasons if box.running.get(self.name) == release.id else [*reasons, "it is not running"]
                 )
+
+            def overrides(self):
+                return box.overrides
 
             def install(self, release):
                 changed = box.units.get(self.name) != release.unit

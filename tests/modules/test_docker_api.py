@@ -220,3 +220,15 @@ def test_a_credential_helper_is_asked(engine, tmp_path, monkeypatch):
     engine.pull("depot:5000/a:v1", lambda event: None, 5)
     sent = json.loads(base64.urlsafe_b64decode(engine.asked[0][2]["X-Registry-Auth"]))
     assert (sent["username"], sent["password"]) == ("docker-credential-test", "depot:5000")
+
+
+def test_no_container_of_a_name_is_left(engine):
+    path = "/containers/boxwright-qwen"
+    engine.remove_container("boxwright-qwen")
+    assert engine.asked[-1][:2] == ("DELETE", path + "?force=true")
+    for status, said in ((204, []), (409, [{"message": "removal of it is already in progress"}])):
+        engine.replies[path] = (status, said)
+        engine.remove_container("boxwright-qwen")
+    engine.replies[path] = (500, [{"message": "driver failed"}])
+    with pytest.raises(DockerError, match="driver failed"):
+        engine.remove_container("boxwright-qwen")

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from ansible.module_utils.engine_container import container_of
-from ansible.module_utils.engine_drift import drift
+from ansible.module_utils.engine_drift import drift, of_container
 from ansible.module_utils.engine_store import Release
 
 ID = "0123456789ab"
@@ -151,3 +151,14 @@ def test_another_release_on_trial_is_no_drift(seen, shown):
 
 def test_a_container_that_does_not_run_says_nothing(seen, shown):
     assert seen(put(shown, ("State",), {"Running": False}) | {"Config": {}}).words == []
+
+
+def test_whatever_is_declared_is_no_drift_of_what_was_started_by_it(shown):
+    """Every run would start such an engine anew."""
+    guard = {"option": "--middleware", "directory": "/r", "open": ["/metrics"]}
+    env = {"BOXWRIGHT_OPEN_PATHS": "/version", "HOME": "/elsewhere", "A": '%H $HOME `id` ; \\ "'}
+    state = {**STATE, "guard": guard, "env": env}
+    box = container_of(state, ID)
+    started = put(shown, ("Config", "Env"), [f"{name}={value}" for name, value in box.env.items()])
+    started = put(started, ("Config", "Cmd"), [*box.entrypoint[1:], *box.command])
+    assert of_container(RELEASE._replace(state=state), started, lambda _: None) == []

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.docker_api import Image
+from ansible.module_utils import engine_switch
+from ansible.module_utils.docker_api import DockerError, Image
 from ansible.module_utils.engine_store import Store, checkpoint
 from ansible.module_utils.systemctl import UnitError
 
@@ -389,3 +390,98 @@ def test_with_the_last_engine_their_network_goes(box, gate):
     served(box, gate)
     gate({})
     assert box.removed == ["boxwright"]
+
+
+def test_what_would_not_start_as_its_unit_says_stops_nothing(box, gate):
+    """A file beside the unit outlives every start: starting the engine anew would change nothing."""
+    served(box, gate)
+    box.overrides = ["/etc/systemd/system/boxwright-qwen.service.d/override.conf"]
+    plan = box.release("new")
+    result = gate({"qwen": "new"}, plan)
+    assert box.overrides[0] in result["msg"]
+    assert "nothing was stopped" in result["msg"]
+    assert (box.deeds, box.link("current")) == ([], "old")
+
+
+def test_check_mode_names_what_changes_a_unit_that_serves(box, gate):
+    plan = served(box, gate)
+    box.overrides = ["/etc/systemd/system/boxwright-qwen.service.d/override.conf"]
+    result = gate({"qwen": "old"}, plan, check=True)
+    assert (result["changed"], box.calls) == (True, [])
+    assert box.overrides[0] in result["results"][0]["reasons"][0]
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device", "/var/lib/boxwright")
+
+
+def test_a_release_that_cannot_be_made_the_current_one_makes_way_too(box, gate, monkeypatch):
+    served(box, gate)
+    inner = Store.promote
+    monkeypatch.setattr(Store, "promote", lambda self, one: full() if one == "new" else inner(self, one))
+    result = gate({"qwen": "new"}, box.release("new"))
+    assert "No space left on device" in result["msg"]
+    assert "The release before it, old, serves again." in result["msg"]
+    assert box.running == {"qwen": "old"}
+    assert box.link("current") == "old"
+
+
+def test_a_disk_that_takes_no_record_of_a_failure_keeps_nothing_from_serving_again(box, gate, monkeypatch):
+    served(box, gate)
+    box.crashes.add("bad")
+    plan = box.release("bad")
+    monkeypatch.setattr(engine_switch, "write", full)
+    result = gate({"qwen": "bad"}, plan, progress_file=str(box.root / "none" / "progress"))
+    assert "The release before it, old, serves again." in result["msg"]
+    assert "it could not be kept: [Errno 28] No space left on device" in result["msg"]
+    assert box.running == {"qwen": "old"}
+
+
+def test_docker_that_is_started_anew_while_an_engine_loads_is_waited_for(box, gate, monkeypatch):
+    served(box, gate)
+    plan = box.release("new")
+    answers = iter([DockerError("Docker does not answer"), None])
+    inner = engine_switch.Service.running_release
+
+    def running_release(self):
+        found = next(answers, None) if box.running.get(self.name) == "new" else None
+        if found:
+            raise found
+        return inner(self)
+
+    monkeypatch.setattr(engine_switch.Service, "running_release", running_release)
+    assert "failed" not in gate({"qwen": "new"}, plan)
+    assert box.link("current") == "new"
+
+
+def test_docker_that_is_gone_for_good_is_a_failure_with_a_way_back(box, gate, monkeypatch):
+    served(box, gate)
+    box.release("new", behaves="qwen")
+
+    def cards(self):
+        if box.running.get(self.name) == "new":
+            raise DockerError("Docker does not answer on /run/docker.sock")
+        return
+
+    monkeypatch.setattr(engine_switch.Service, "cards", cards)
+    result = gate({"qwen": "new"}, box.found_plan("new"))
+    assert "Docker does not answer" in result["msg"]
+    assert "The release before it, old, serves again." in result["msg"]
+    assert result["failures"][0]["kind"] == "host"
+    assert box.running == {"qwen": "old"}
+
+
+def test_one_of_several_that_cannot_be_stopped_leaves_the_others_to_start(box, gate, monkeypatch):
+    plans = [box.release("a", "first"), box.release("b", "second")]
+    inner = engine_gate.Service.stop
+
+    def stop(self):
+        if self.name == "first":
+            raise UnitError("systemctl stop: timed out")
+        inner(self)
+
+    monkeypatch.setattr(engine_gate.Service, "stop", stop)
+    result = gate({"first": "a", "second": "b"}, *plans)
+    assert "systemctl stop: timed out" in result["msg"]
+    assert box.running == {"second": "b"}
+    assert box.link("current", "second") == "b"

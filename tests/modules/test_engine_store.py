@@ -45,6 +45,17 @@ def test_written_once(store):
     assert (found.state, found.plan, found.unit) == ({"command": ["aaa"]}, {"image": "v1"}, "unit of aaa\n")
 
 
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"plan": {}}', '{"id": "aaa", "plan": 3}', '{"id": "bbb", "plan": {}}', "\x00"]
+)
+def test_a_record_that_is_not_this_releases_own_is_none(store, text):
+    put(store, "aaa")
+    file(store, "aaa", "release.json").write_text(text)
+    assert store.read("aaa") is None
+    assert put(store, "aaa") is True, "the next run makes it again"
+    assert store.read("aaa").unit == "unit of aaa\n"
+
+
 def test_another_plan_for_the_same_state_is_no_change_but_is_kept(store):
     put(store, "aaa", image="v1")
     made = json.loads(file(store, "aaa", "release.json").read_text())["made"]

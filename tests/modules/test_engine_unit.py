@@ -1,11 +1,12 @@
 """The container's command line and the unit around it."""
 
+import fcntl
 import shlex
 import subprocess
 
 import pytest
 from ansible.module_utils import engine_parse
-from ansible.module_utils.engine_unit import docker_run, refusals, unit_text
+from ansible.module_utils.engine_unit import END, docker_run, refusals, unit_text
 
 RELEASE = "0123456789ab"
 STATE = {
@@ -305,9 +306,49 @@ def test_an_engine_that_is_to_end_takes_no_new_work_and_the_next_one_does():
     lines = unit_text({**STATE, "guard": guard}, RELEASE).splitlines()
     stops = [line for line in lines if line.startswith("ExecStop=")]
     assert stops[0] == f"ExecStop=-/bin/touch {closing}"
-    assert stops[1].startswith(f"ExecStop=-/usr/bin/flock --exclusive --timeout 45 {working} /bin/sh -c ")
-    assert stops[1].endswith("boxwright-qwen")
-    assert "docker stop" in stops[2]
+    assert stops[1].endswith(f" boxwright-qwen {working} 45 30")
+    assert len(stops) == 2
+    assert f"TimeoutStopSec={45 + 30 + 30}" in lines
     started = lines.index(f"ExecStartPre=/bin/rm --force {closing} {working}")
     assert started < next(place for place, line in enumerate(lines) if line.startswith("ExecStart="))
     assert "boxwright-closing" not in unit_text({**STATE, "guard": GUARD}, RELEASE)
+
+
+class Programs:
+    """Stand-ins for programs that units call by their paths: what was called; fails: those that do."""
+
+    def __init__(self, place):
+        self.place, self.log = place, place / "calls"
+
+    def make(self, name, status=0):
+        path = self.place / name
+        path.write_text(f'#!/bin/sh\necho {name} "$@" >>{self.log}\nexit {status}\n')
+        path.chmod(0o755)
+        return path
+
+    def calls(self):
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def programs(tmp_path):
+    return Programs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("held", "status", "calls"),
+    [
+        (False, 0, ["docker kill name"]),
+        (True, 0, ["docker stop --time 9 name"]),
+        (False, 1, ["docker kill name", "docker stop --time 9 name"]),
+    ],
+    ids=["its requests are through", "one goes on", "it ended by itself"],
+)
+def test_what_ends_an_engine(programs, tmp_path, held, status, calls):
+    """One whose requests are through is not asked to take itself apart, and Docker is called once."""
+    script = END.replace("/usr/bin/docker", str(programs.make("docker", status)))
+    with (tmp_path / "working").open("w") as lock:
+        if held:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        subprocess.run(["sh", "-c", script, "name", lock.name, "1", "9"], check=False)
+    assert programs.calls() == calls

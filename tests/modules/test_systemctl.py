@@ -17,6 +17,7 @@ SubState=running
 UnitFileState=enabled
 NeedDaemonReload=no
 InvocationID=fb1a364e06ff488c93eea19ad3a2cc58
+DropInPaths=/usr/lib/systemd/system/service.d/10-all.conf /etc/systemd/system/x.service.d/override.conf
 """
 
 
@@ -48,6 +49,10 @@ def test_a_unit_that_runs(answers):
     assert (found.running, found.down, found.enabled, found.stale) == (True, False, True, False)
     assert (found.restarts, found.status, found.began) == (2, 143, 1795995856.0)
     assert found.invocation == "fb1a364e06ff488c93eea19ad3a2cc58"
+    assert found.drop_ins == (
+        "/usr/lib/systemd/system/service.d/10-all.conf",
+        "/etc/systemd/system/x.service.d/override.conf",
+    )
 
 
 def test_a_unit_that_does_not_exist(answers):
@@ -57,6 +62,7 @@ def test_a_unit_that_does_not_exist(answers):
     found = state(answers, text)
     assert (found.load, found.running, found.down, found.enabled) == ("not-found", False, True, False)
     assert (found.restarts, found.began, found.invocation) == (0, None, "")
+    assert found.drop_ins == ()
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,15 @@ class Docker:
             raise
         return found
 
+    def remove_container(self, name: str) -> None:
+        """Have no container of that name, whatever it does."""
+        try:
+            self._ask("DELETE", "/containers/%s?force=true" % quote(name, safe=""))
+        except DockerError as error:
+            # 409: Docker is at its removal already.
+            if error.status not in (404, 409):
+                raise
+
     def running(self) -> Dict[str, str]:
         """Names of the running containers, with their images."""
         return {entry["Names"][0].lstrip("/"): entry.get("Image", "") for entry in self.listed()}

@@ -7,7 +7,7 @@ import os
 from typing import Any, Dict, Iterator, List, Tuple
 
 from ansible.module_utils import engine_exam, engine_vector_exam, systemctl
-from ansible.module_utils.docker_api import Docker
+from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_return import describe, go_back
 from ansible.module_utils.engine_switch import Gate
 from ansible.module_utils.engine_watch import GateError
@@ -44,8 +44,11 @@ def engines_alone(params: Dict[str, Any]) -> Iterator[None]:
 def bring_all(gates: List[Gate], docker: Docker) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
     """Start what must be started and have it examined; one that fails makes way for the one before it.
 
-    Returns what became of those that serve, and what there is to tell of those that do not.
+    Returns what became of those that serve, and what there is to tell of those that do not. Raises
+    systemctl.UnitError before anything is stopped where starting would not start them.
     """
+    for gate in gates:
+        gate.refuse_overridden()
     results: List[Dict[str, Any]] = []
     failures: List[Dict[str, Any]] = []
     _install(gates)
@@ -72,4 +75,6 @@ def _install(gates: List[Gate]) -> None:
     if len(starting) > 1:
         # They may have swapped cards or ports: none may hold what another one needs.
         for gate in starting:
-            gate.stop()
+            # What cannot be stopped is that one's failure, when it is its turn.
+            with contextlib.suppress(systemctl.UnitError, DockerError, OSError):
+                gate.stop()

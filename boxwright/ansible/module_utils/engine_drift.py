@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from ansible.module_utils import systemctl
 from ansible.module_utils.command import read
 from ansible.module_utils.engine_container import DRAFTER_DIRECTORY, MODEL_DIRECTORY, PORT
-from ansible.module_utils.engine_service import TRIAL_DIRECTORY
+from ansible.module_utils.engine_guard import OPEN_PATHS
 from ansible.module_utils.engine_store import Release
-from ansible.module_utils.engine_unit import unit_name
+from ansible.module_utils.engine_unit import TRIAL_DIRECTORY, unit_name
 
 #: Words of a command line that are told, and the length of one.
 MOST_WORDS, LONGEST_WORD = 4, 60
@@ -76,7 +76,11 @@ def of_container(
     elif command[len(_BEFORE) :] != arguments:
         found.append("its container's arguments differ: " + _told(arguments, command[len(_BEFORE) :]))
     variables = set(config.get("Env") or [])
-    other = sorted(name for name, value in env.items() if "%s=%s" % (name, value) not in variables)
+    # What a guard is told is not what was declared under its variable's name.
+    told = set() if state.get("guard") is None else {OPEN_PATHS}
+    other = sorted(
+        name for name, value in env.items() if name not in told and "%s=%s" % (name, value) not in variables
+    )
     if other:
         found.append("its container's environment differs: " + ", ".join(other[:MOST_WORDS]))
     found += ["its container has another %s" % what for what, was, now in _of_host(state, host) if was != now]

@@ -6,7 +6,6 @@ from typing import Any, Dict, List, NamedTuple
 
 from ansible.module_utils import systemctl
 from ansible.module_utils.docker_api import Docker, DockerError
-from ansible.module_utils.engine_store import FAILURE_FILE
 from ansible.module_utils.engine_switch import Gate
 from ansible.module_utils.engine_watch import STAGE_TIMEOUTS_S, GateError
 
@@ -35,7 +34,7 @@ def go_back(gate: Gate, docker: Docker) -> Return:
         patient = dict.fromkeys(STAGE_TIMEOUTS_S, gate.params["start_timeout_s"])
         params = dict(gate.params, stage_timeouts_s=patient)
         return _return_to(Gate(previous.plan, previous, params, docker, thorough=False), gate)
-    except (systemctl.UnitError, DockerError) as error:
+    except (systemctl.UnitError, DockerError, OSError) as error:
         return Return("NOTHING SERVES %s NOW: %s" % (gate.name, error), [])
 
 
@@ -69,8 +68,11 @@ def describe(gate: Gate, error: GateError, back: Return) -> Dict[str, Any]:
         "stage": error.stage,
         "what": "%s: release %s does not serve: %s" % (gate.name, gate.release.id, error),
         "after": back.text,
-        "where": "Its log: journalctl -t %s; kept in %s"
-        % (gate.service.container, gate.store.path(gate.release.id, FAILURE_FILE)),
+        "where": "Its log: journalctl -t %s; %s"
+        % (
+            gate.service.container,
+            "it could not be kept: " + gate.unrecorded if gate.unrecorded else "kept in " + gate.failure_path,
+        ),
         "log": gate.masked(error.log),
         "after_log": back.log,
     }

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import List, Optional
+import re
+from typing import Any, Dict, List, Optional
 
 from ansible.module_utils import systemctl
-from ansible.module_utils.command import ensure, read, run
-from ansible.module_utils.docker_api import Docker, executed
+from ansible.module_utils.command import ensure, read
+from ansible.module_utils.docker_api import Docker, DockerError, executed
 from ansible.module_utils.engine_container import container_name
+from ansible.module_utils.engine_drift import of_container
 from ansible.module_utils.engine_store import Release
-from ansible.module_utils.engine_unit import DOCKER, unit_name
+from ansible.module_utils.engine_unit import TRIAL_DIRECTORY, unit_name
 from ansible.module_utils.systemctl import UnitState
 
-#: Where the unit of a release on trial lies: systemd prefers it to the one in /etc, and a reboot takes it
-#: away, so that a run which is killed leaves the release that has answered to be started at the next boot.
-TRIAL_DIRECTORY = "/run/systemd/system.control"
 #: Seconds for `systemctl stop`, which the unit's own limit (requests that finish, then the end) keeps far
 #: below.
 STOP_LIMIT_S = 4500
 #: Seconds for `systemctl start`: the wait for the device nodes, and a container made.
 START_LIMIT_S = 240
+_EXEC = re.compile(r"(?m)^[ \t]*Exec\w+[ \t]*=")
 
 
 class Service:
@@ -46,10 +47,8 @@ class Service:
 
     def running_release(self) -> Optional[str]:
         """The release whose container runs; None when none does."""
-        found = self._docker.container(self.container)
-        if not found or not (found.get("State") or {}).get("Running"):
-            return None
-        return ((found.get("Config") or {}).get("Labels") or {}).get("boxwright.release")
+        found = self._running()
+        return ((found.get("Config") or {}).get("Labels") or {}).get("boxwright.release") if found else None
 
     def lacks(self, release: Release) -> List[str]:
         """Why the unit must be started (anew) for this release to be what runs; empty when it is."""
@@ -62,10 +61,18 @@ class Service:
         if not state.running:
             reasons.append("it is not running (%s, %s)" % (state.active, state.sub))
             return reasons
-        running = self.running_release()
-        if running is not None and running != release.id:
-            reasons.append("release %s is running" % running)
+        container = self._running()
+        if container:
+            reasons += of_container(release, container, self._image_id)
         return reasons
+
+    def overrides(self) -> List[str]:
+        """Files beside the unit by which somebody has systemd start something else than the unit says."""
+        return [
+            path
+            for path in self.state().drop_ins
+            if os.path.basename(os.path.dirname(path)) == self.unit + ".d" and _EXEC.search(read(path) or "")
+        ]
 
     def install(self, release: Release) -> bool:
         """Have systemd find the release's unit, until the next boot; True when it must read it anew."""
@@ -85,7 +92,9 @@ class Service:
     def stop(self) -> None:
         """Stop the unit once its running requests are through, and have nothing of it left."""
         systemctl.call("stop", self.unit, timeout=STOP_LIMIT_S)
-        run([DOCKER, "rm", "--force", self.container], timeout=120)
+        # A Docker that is down has none that runs, and the unit removes what is left before it starts.
+        with contextlib.suppress(DockerError):
+            self._docker.remove_container(self.container)
 
     def enable(self) -> bool:
         """Have the unit started at boot; True when it was not."""
@@ -116,6 +125,15 @@ class Service:
         if status == 0 and "No devices" not in said:
             return None
         return said or "nvidia-smi ended with exit status %d" % status
+
+    def _running(self) -> Optional[Dict[str, Any]]:
+        """The container as Docker shows it; None where none runs."""
+        found = self._docker.container(self.container)
+        return found if found and (found.get("State") or {}).get("Running") else None
+
+    def _image_id(self, reference: str) -> Optional[str]:
+        image = self._docker.image(reference)
+        return image.id if image else None
 
     def _end_trial(self) -> bool:
         if not os.path.lexists(self.trial):

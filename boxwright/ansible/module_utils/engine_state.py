@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ansible.module_utils.docker_api import Image
 
 #: Part of every release's id: raise it when the unit's text changes for the same deployment.
-TEMPLATE = 1
+TEMPLATE = 2
 
 #: Of a key's file: root's, and read inside of the container by an engine that is of group 0 and not root.
 KEY_MODE = 0o640

@@ -108,8 +108,11 @@ class Store:
             return None
         if not isinstance(document, dict) or unit is None:
             return None
+        # Somebody's edit, or another release's file.
+        if document.get("id") != release or not isinstance(document.get("plan"), dict):
+            return None
         state = {key: value for key, value in document.items() if key not in _BESIDE}
-        return Release(release, state, document.get("plan", {}), unit)
+        return Release(release, state, document["plan"], unit)
 
     def write(
         self,

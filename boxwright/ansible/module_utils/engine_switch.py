@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ansible.module_utils import engine_room, systemctl
 from ansible.module_utils.command import read, write
-from ansible.module_utils.docker_api import Docker
+from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.engine_drain import busy, close, drains_itself, until_quiet
 from ansible.module_utils.engine_exam import Exam, Matter
 from ansible.module_utils.engine_probe import Answer, endpoint_of
@@ -41,15 +42,19 @@ class Gate:
         self.store = Store(params["root_dir"], self.name)
         self.progress = Progress(params["progress_file"])
         self.reasons = self.service.lacks(release)
+        self.overrides = self.service.overrides()
         self.found: Dict[str, Any] = {}
+        #: Why the failure of this release could not be kept beside it.
+        self.unrecorded = ""
         # One that is loading since a boot has said how far it is before anybody watched.
         self.watch = self._watch()
 
     def serve(self) -> Dict[str, Any]:
         """Start what must be started, wait, examine, promote. Raises GateError."""
         before = self.store.link("current")
-        started, answer = self._bring(before)
-        promoted = self._promote()
+        with self._of_the_host():
+            started, answer = self._bring(before)
+            promoted = self._promote()
         return dict(
             self._seen(started, answer),
             before=before,
@@ -59,10 +64,15 @@ class Gate:
         )
 
     def try_out(self) -> Dict[str, Any]:
-        """Start it in the place of what runs and examine it, without promoting it. Raises GateError."""
-        if self.reasons and self.service.install(self.release):
-            systemctl.call("daemon-reload")
-        started, answer = self._bring(self.store.link("current"))
+        """Start it in the place of what runs and examine it, without promoting it.
+
+        Raises GateError, systemctl.UnitError.
+        """
+        self.refuse_overridden()
+        with self._of_the_host():
+            if self.reasons and self.service.install(self.release):
+                systemctl.call("daemon-reload")
+            started, answer = self._bring(self.store.link("current"))
         return dict(self._seen(started, answer), changed=started)
 
     def _bring(self, current: Optional[str]) -> Tuple[bool, Answer]:
@@ -93,6 +103,7 @@ class Gate:
 
     def look(self) -> Dict[str, Any]:
         """What a run would do, without doing it; one that runs as declared is asked."""
+        self.reasons += self.overridden()
         found: Dict[str, Any] = {"name": self.name, "release": self.release.id, "reasons": self.reasons}
         if not self.reasons:
             try:
@@ -103,8 +114,33 @@ class Gate:
         drifted = bool(self.reasons) and self.store.link("current") == self.release.id
         return dict(found, drifted=drifted, changed=bool(self.reasons))
 
+    @property
+    def failure_path(self) -> str:
+        """Where it is kept why this release failed."""
+        return str(self.store.path(self.release.id, FAILURE_FILE))
+
+    def overridden(self) -> List[str]:
+        """What somebody has put beside the unit, so that systemd starts something else whatever it says."""
+        return ["%s has systemd start something else than its unit says" % path for path in self.overrides]
+
+    def refuse_overridden(self) -> None:
+        """Before anything is stopped: starting it would not start it. Raises systemctl.UnitError."""
+        if self.overrides:
+            raise systemctl.UnitError(
+                "%s: %s; nothing was stopped. Remove that file and run `systemctl daemon-reload`: what it "
+                "is for can be declared (extra_args, env)" % (self.name, "; ".join(self.overridden()))
+            )
+
+    @contextmanager
+    def _of_the_host(self) -> Iterator[None]:
+        """What goes wrong with the host itself in the middle is a failure to serve: there is a way back."""
+        try:
+            yield
+        except (systemctl.UnitError, DockerError, OSError) as error:
+            raise GateError("host", str(error), self.watch.stage, self.watch.log) from error
+
     def record(self, error: GateError) -> None:
-        """Keep why this release failed, and its log, beside it."""
+        """Keep why this release failed, and its log, beside it; where the disk is full, it is only told."""
         document = {
             "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "kind": error.kind,
@@ -112,7 +148,10 @@ class Gate:
             "what": str(error),
             "log": self.masked(error.log[-KEPT_LOG:]),
         }
-        write(self.store.path(self.release.id, FAILURE_FILE), json.dumps(document, indent=1) + "\n", 0o600)
+        try:
+            write(self.failure_path, json.dumps(document, indent=1) + "\n", 0o600)
+        except OSError as full:
+            self.unrecorded = str(full)
 
     def masked(self, log: List[str]) -> List[str]:
         """Lines of the engine's log, without its key."""
@@ -205,9 +244,8 @@ class Gate:
             systemctl.call("daemon-reload")
         enabled = self.service.enable()
         promoted = self.store.promote(self.release.id)
-        failure = self.store.path(self.release.id, FAILURE_FILE)
-        if os.path.exists(failure):
-            os.unlink(failure)
+        if os.path.exists(self.failure_path):
+            os.unlink(self.failure_path)
         key = checkpoint(self.release.state)
         if key and "reference" in self.found:
             self.store.remember(key, self.found["reference"])
@@ -215,12 +253,19 @@ class Gate:
             self.store.remember(key, None)
         return bool(promoted or enabled)
 
+    def _present(self) -> bool:
+        try:
+            return bool(self.service.running_release() == self.release.id)
+        except DockerError:
+            # Docker may be starting anew: what becomes of the engine, its unit knows.
+            return False
+
     def _watch(self) -> Watch:
         return Watch(
             self.name,
             endpoint_of(self.release.state),
             self.service.state,
-            lambda: self.service.running_release() == self.release.id,
+            self._present,
             systemctl.Journal.of_start(self.service.state().invocation).new,
             self.progress,
         )

@@ -15,9 +15,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from ansible.module_utils import systemctl
 from ansible.module_utils.command import read, run, write
 from ansible.module_utils.engine_prune import references
-from ansible.module_utils.engine_service import TRIAL_DIRECTORY
 from ansible.module_utils.engine_store import TRIALS_FILE, Store
-from ansible.module_utils.engine_unit import unit_name
+from ansible.module_utils.engine_unit import TRIAL_DIRECTORY, unit_name
 
 #: The unit that brings the cards to their declared limits.
 LIMITS_UNIT = "boxwright-gpu-tuning.service"

@@ -18,6 +18,9 @@ from ansible.module_utils.engine_container import (
 from ansible.module_utils.engine_guard import CLOSING, WORKING
 from ansible.module_utils.systemd_unit import exec_line, render, specifiers
 
+#: Where the unit of a release on trial lies: systemd prefers it to the one in /etc, and a reboot takes it
+#: away, so that a run which is killed leaves the release that has answered to be started at the next boot.
+TRIAL_DIRECTORY = "/run/systemd/system.control"
 DOCKER = "/usr/bin/docker"
 #: After a boot the device nodes may come later than Docker (nvidia-docker issue 288); a container that starts
 #: before them fails. nvidia-modprobe makes the node that the module alone does not.
@@ -26,15 +29,20 @@ DEVICE_WAIT = (
     "test $n -lt 60 || { echo 'no /dev/nvidia-uvm after 60 s: is the NVIDIA driver loaded?' >&2; exit 1; }; "
     "sleep 1; done"
 )
+#: Its bridge tells at once; to ask Docker takes time in which nobody is answered.
 NETWORK_MADE = (
-    "docker network inspect %s >/dev/null 2>&1 || docker network create "
+    "test -d /sys/class/net/boxwright0 || docker network inspect %s >/dev/null 2>&1 || docker network create "
     "--opt com.docker.network.bridge.name=boxwright0 "
     "--opt com.docker.network.bridge.enable_ip_masquerade=false "
     "--opt com.docker.network.bridge.enable_icc=false %s >/dev/null" % (NETWORK, NETWORK)
 )
 FLOCK = "/usr/bin/flock"
-#: Ends a container whose last answer has just been handed to the network.
-END = 'sleep 0.2; exec %s kill "$0"' % DOCKER
+#: Ends a container once its last answer has been handed to the network: `NAME FILE SECONDS`, of the lock that
+#: its requests hold and the longest wait for them. One that goes on with some has its own time to end.
+END = (
+    '%s --exclusive --timeout "$2" "$1" /bin/sh -c \'sleep 0.2; exec %s kill "$0"\' "$0" || '
+    'exec %s stop --time "$3" "$0"' % (FLOCK, DOCKER, DOCKER)
+)
 _SECRET_NAME = re.compile(r"(?i)(^|_)(api_?key|key|token|secret|password|passwd)$")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -89,7 +97,8 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         ("Restart", "always"),
         ("RestartSec", "10"),
         ("TimeoutStartSec", "120"),
-        ("TimeoutStopSec", str(stop + 30)),
+        # For each line of ExecStop: the wait for the requests and the end of one that goes on with some.
+        ("TimeoutStopSec", str((state["guard"]["drain_seconds"] if closing else 0) + stop + 30)),
         ("SyslogIdentifier", container),
     ]
     if closing:
@@ -98,10 +107,10 @@ def unit_text(state: Dict[str, Any], release: str) -> str:
         # through there is nothing to lose, and an engine takes seconds to take itself apart.
         stops = [name for name, _ in service].index("ExecStop")
         working = os.path.join(os.path.dirname(closing), os.path.basename(WORKING))
-        quiet = [FLOCK, "--exclusive", "--timeout", str(drain), working, "/bin/sh", "-c", END, container]
-        service[stops:stops] = [
+        end = ["/bin/sh", "-c", END, container, working, str(drain), str(stop)]
+        service[stops : stops + 1] = [
             ("ExecStop", "-" + exec_line([["/bin/touch", closing]])),
-            ("ExecStop", "-" + exec_line([quiet])),
+            ("ExecStop", "-" + exec_line([end])),
         ]
         service.insert(1, ("ExecStartPre", exec_line([["/bin/rm", "--force", closing, working]])))
     if state.get("network"):

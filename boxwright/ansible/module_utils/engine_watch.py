@@ -34,8 +34,8 @@ LONGEST_LINE = 2000
 class GateError(Exception):
     """An engine that does not serve.
 
-    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards, full, garbled, or a
-    part of the exam (engine_exam.PARTS).
+    kind: crashed, hung, slow, wrong-model, open, silent, unexpected, unauthorized, cards, full, garbled, host
+    (its systemd, its Docker or its disk), or a part of the exam (engine_exam.PARTS).
     stage: where it was; log: what it has written, in which the controller looks for the cause.
     """
 
@@ -90,6 +90,11 @@ class Watch:
         self._began = clock()
         #: The unit's state when the engine was asked first.
         self._alive: Optional[UnitState] = None
+
+    @property
+    def stage(self) -> str:
+        """Where its start is, as far as its log was read."""
+        return str(self._stages.stage)
 
     @property
     def seconds(self) -> float:

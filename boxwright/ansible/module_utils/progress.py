@@ -27,9 +27,13 @@ class Progress:
             return
         self._last, self._stage = now, stage
         temporary = self.path + ".new"
-        with open(temporary, "w", encoding="utf-8") as stream:
-            json.dump({"stage": stage, "done": done, "total": total, "unit": unit}, stream)
-        os.replace(temporary, self.path)
+        try:
+            with open(temporary, "w", encoding="utf-8") as stream:
+                json.dump({"stage": stage, "done": done, "total": total, "unit": unit}, stream)
+            os.replace(temporary, self.path)
+        except OSError:
+            # Nobody is told; the work itself finds out what it needs of a full disk.
+            return
 
     def _forget(self) -> None:
         """The work is over: leave no file behind."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible.module_utils.command import Result, run
 
@@ -19,6 +19,7 @@ _SHOWN = (
     "NeedDaemonReload",
     "InvocationID",
     "ExecMainStartTimestamp",
+    "DropInPaths",
 )
 
 
@@ -31,7 +32,8 @@ class UnitState(NamedTuple):
 
     restarts: starts by itself since a person or a program last started it. began: start of its main process
     in seconds since 1970, None when there is none. stale: its file is newer than what systemd has read.
-    invocation: the id of its last start, which every line that it has written since then bears.
+    invocation: the id of its last start, which every line that it has written since then bears. drop_ins:
+    files that change what its own says.
     """
 
     load: str
@@ -45,6 +47,7 @@ class UnitState(NamedTuple):
     stale: bool
     began: Optional[float] = None
     invocation: str = ""
+    drop_ins: Tuple[str, ...] = ()
 
     @property
     def running(self) -> bool:
@@ -87,6 +90,7 @@ def show(unit: str) -> UnitState:
         stale=values.get("NeedDaemonReload") == "yes",
         began=float(began.lstrip("@")) if began else None,
         invocation=values.get("InvocationID", ""),
+        drop_ins=tuple(values.get("DropInPaths", "").split()),
     )
 
 

@@ -127,7 +127,7 @@ def bring(module: AnsibleModule) -> None:
             results += served
             if not failures:
                 pruned = prune(params["root_dir"], params["keep_releases"], docker)
-    except (systemctl.UnitError, DockerError) as error:
+    except (systemctl.UnitError, DockerError, OSError) as error:
         module.fail_json(msg=str(error), results=results)
     changed = bool(removed or failures or any(result["changed"] for result in results))
     if failures:

@@ -82,7 +82,7 @@ def main() -> None:
             result = rotate(params, Docker(), release)
     except BusyError as error:
         module.fail_json(msg="the engines of this host are being started: %s" % error)
-    except (GateError, systemctl.UnitError, DockerError) as error:
+    except (GateError, systemctl.UnitError, DockerError, OSError) as error:
         module.fail_json(msg="%s does not serve with a new key: %s" % (params["deployment"], error))
     module.exit_json(changed=True, results=[result], said="%s asks for a new key" % params["deployment"])
 

@@ -112,7 +112,7 @@ def main() -> None:
             results, failures = bring_all([gate], docker)
     except BusyError as error:
         module.fail_json(msg="the engines of this host are being started: %s" % error)
-    except (RollbackError, ChoiceError, systemctl.UnitError, DockerError) as error:
+    except (RollbackError, ChoiceError, systemctl.UnitError, DockerError, OSError) as error:
         module.fail_json(msg=str(error))
     if failures:
         module.fail_json(msg=message(failures), failures=failures, results=results, changed=True)

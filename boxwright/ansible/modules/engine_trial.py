@@ -164,7 +164,7 @@ def main() -> None:
             found = ended(params, store, docker)
     except BusyError as error:
         module.fail_json(msg="the engines of this host are being started: %s" % error)
-    except (TrialError, ChoiceError, systemctl.UnitError, DockerError) as error:
+    except (TrialError, ChoiceError, systemctl.UnitError, DockerError, OSError) as error:
         module.fail_json(msg=str(error))
     found["deployment"] = store.name
     if found.get("failures"):
