@@ -485,3 +485,12 @@ def test_one_of_several_that_cannot_be_stopped_leaves_the_others_to_start(box, g
     assert "systemctl stop: timed out" in result["msg"]
     assert box.running == {"second": "b"}
     assert box.link("current", "second") == "b"
+
+
+def test_who_waited_for_an_engine_is_answered_before_it_is_examined(box, gate, monkeypatch):
+    asked = []
+    monkeypatch.setattr(engine_switch.Watch, "give_way", lambda self: asked.append(len(box.server.asked)))
+    plan = served(box, gate)
+    assert asked == [0], "before it was asked anything"
+    assert "failed" not in gate({"qwen": "old"}, plan)
+    assert asked == [0], "one that serves already keeps nobody waiting"

@@ -85,6 +85,8 @@ class Gate:
                 # What answered once and does not any more is started once more before it is called broken.
                 self.reasons.append(str(error))
         self._start()
+        self._until_listed()
+        self.watch.give_way()
         return True, self._prove()
 
     def _seen(self, started: bool, answer: Answer) -> Dict[str, Any]:
@@ -200,11 +202,15 @@ class Gate:
 
     def _ask(self) -> Answer:
         """The model is listed, the container sees its cards, and the gate's question is answered."""
-        model = self.plan["served_name"]
-        self.watch.until_listed(model, self.params["start_timeout_s"], self.params["stage_timeouts_s"])
+        self._until_listed()
         self._see_cards()
-        answer: Answer = self.watch.ask(model, question_of(self.plan.get("gate")))
+        answer: Answer = self.watch.ask(self.plan["served_name"], question_of(self.plan.get("gate")))
         return answer
+
+    def _until_listed(self) -> None:
+        self.watch.until_listed(
+            self.plan["served_name"], self.params["start_timeout_s"], self.params["stage_timeouts_s"]
+        )
 
     def _prove(self) -> Answer:
         """The same, and all that makes a release fit to be promoted."""
