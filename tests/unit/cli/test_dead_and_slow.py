@@ -23,7 +23,7 @@ CONNECTING_S, ANSWERING_S = 3, 4
 @pytest.fixture
 def inventory(tmp_path, monkeypatch):
     python = tmp_path / "python3"
-    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    python.write_text("#!/bin/sh\nexec sleep 120\n")
     python.chmod(stat.S_IRWXU)
     here = {
         "ansible_connection": "local",
