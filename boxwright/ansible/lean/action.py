@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -36,7 +37,7 @@ class LeanAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no typ
         name = module_name or str(self._task.action)
         python = str(self._templar.template((task_vars or {}).get("ansible_python_interpreter") or PYTHON))
         plainly = self._is_pipelining_enabled("new") and not (more or self._task.async_val)
-        if not (plainly and payload.known(name) and python.startswith("/")):
+        if not (plainly and self._is_ours(name) and python.startswith("/")):
             found: dict[str, Any] = super()._execute_module(
                 module_name=module_name, module_args=module_args, task_vars=task_vars, **more
             )
@@ -50,6 +51,13 @@ class LeanAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no typ
             in_data=payload.sent(name, arguments, check=check),
         )
         return result(name, done, python)
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether Ansible would take our module, too: a library may have another one of that name."""
+        if not payload.known(name):
+            return False
+        found = self._shared_loader_obj.module_loader.find_plugin(name)
+        return bool(found) and Path(found).resolve() == payload.place(name).resolve()
 
 
 def result(module: str, done: dict[str, Any], python: str = PYTHON) -> dict[str, Any]:

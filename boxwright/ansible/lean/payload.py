@@ -33,15 +33,20 @@ class Payload(NamedTuple):
     packed: bytes
 
 
+def place(module: str) -> Path:
+    """The file of a module of ours."""
+    return MODULES / f"{module}.py"
+
+
 def known(module: str) -> bool:
     """Whether it is a module of ours."""
-    return module.isidentifier() and (MODULES / f"{module}.py").is_file()
+    return module.isidentifier() and place(module).is_file()
 
 
 @cache
 def of(module: str) -> Payload:
     """The payload of a module of ours."""
-    sources = {module: (MODULES / f"{module}.py").read_text(encoding="utf-8")}
+    sources = {module: place(module).read_text(encoding="utf-8")}
     due = list(imported(sources[module]))
     while due:
         name = due.pop()
@@ -66,8 +71,8 @@ def imported(source: str) -> Iterator[str]:
 def _source(name: str) -> str:
     if f"{PACKAGE}.{name}" == BASIC:
         return (HOST / "basic.py").read_text(encoding="utf-8")
-    place = next(place for folder in UTILS if (place := folder / f"{name}.py").is_file())
-    return place.read_text(encoding="utf-8")
+    found = next(path for folder in UTILS if (path := folder / f"{name}.py").is_file())
+    return found.read_text(encoding="utf-8")
 
 
 @cache
