@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 
 import pytest
 from ansible.module_utils import docker_traces
@@ -76,6 +77,18 @@ def test_who_listens(host):
     found = docker_traces.look("/nowhere")["listeners"]
     assert [one["process"] for one in found] == ["dockerd", "systemd"]
     assert ":" in found[0]["cgroup"]
+
+
+def test_who_has_ended_meanwhile_does_not_listen(host):
+    """A child of the daemon, seen before it became another program: it was taken for another one's daemon."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    host[1]["ss"] = (
+        "u_str LISTEN 0 4096 /run/docker.sock 1 * 0 "
+        f'users:(("dockerd",pid={ended.pid},fd=3),("dockerd",pid={os.getpid()},fd=3))\n'
+    )
+    found = docker_traces.look("/nowhere")["listeners"]
+    assert [one["pid"] for one in found] == [str(os.getpid())]
 
 
 def test_a_users_daemon_answers_or_is_none(host, tmp_path_factory):

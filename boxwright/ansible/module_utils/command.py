@@ -76,7 +76,7 @@ def read(path: str) -> Optional[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.read()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError):  # the last one below /proc
         return None
 
 

@@ -57,12 +57,18 @@ def _unit(unit: str) -> Dict[str, str]:
 
 
 def _listeners() -> List[Dict[str, str]]:
-    """The processes behind the system's own Docker socket, with the control groups that tell their units."""
+    """The processes behind the system's own Docker socket, with the control groups that tell their units.
+
+    One that has ended meanwhile holds nothing: a daemon that starts anew, or a child of its own that is about
+    to become another program, which the daemon starts a few of whenever it is asked what it is.
+    """
     found = []
     for line in run(["ss", "-Hlxp"], timeout=15).stdout.splitlines():
         if any(path in line.split() for path in SOCKETS):
             for name, pid in re.findall(r'\("([^"]+)",pid=(\d+)', line):
-                found.append({"process": name, "pid": pid, "cgroup": read("/proc/%s/cgroup" % pid) or ""})
+                cgroup = read("/proc/%s/cgroup" % pid)
+                if cgroup:
+                    found.append({"process": name, "pid": pid, "cgroup": cgroup})
     return found
 
 
