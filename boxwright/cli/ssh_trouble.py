@@ -50,6 +50,7 @@ _THROUGH = _trouble(
     "see that the jump host {jump_word} is on and lets you in, by ssh",
     "see that the box is on, and that the jump host reaches its port {port}",
 )
+_NO_ANSWER = "the box does not answer", "see that it is on and that this works: {ssh} true"
 _TROUBLES = (
     _trouble(
         "stdio forwarding failed|open failed: (?:connect failed|administratively prohibited)",
@@ -86,15 +87,14 @@ _TROUBLES = (
         "see that sshd runs there, and on which port: {port_word}",
     ),
     _trouble(
+        "timed out|No route to host|Network is unreachable",
+        *_NO_ANSWER,
+    ),
+    _trouble(
         "kex_exchange_identification|banner exchange|Connection (?:closed|reset) by",
         "what answers on its SSH port ends the connection before anybody is let in",
         "see that it is sshd that listens there, and on which port: {port_word}",
         "sshd may refuse this machine (MaxStartups, fail2ban, a firewall): wait, or look at its journal",
-    ),
-    _trouble(
-        "timed out|No route to host|Network is unreachable|Operation timed out",
-        "the box does not answer",
-        "see that it is on and that this works: {ssh} true",
     ),
     _trouble(
         "Incorrect sudo password|incorrect password attempt|Sorry, try again",
@@ -127,6 +127,8 @@ _TROUBLES = (
         "there is no Python on the box, or it is no Linux",
         "install it there: apt-get install python3, or dnf install python3",
     ),
+    # All that Ansible says where ssh takes nothing any more and has not yet ended, so has not said why.
+    _trouble("Data could not be sent to remote host", *_NO_ANSWER),
 )
 
 
