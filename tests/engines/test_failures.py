@@ -94,6 +94,70 @@ def test_a_disk_that_is_full_while_an_image_is_pulled_stops_nothing(box, well, t
     assert box.serves() == well
 
 
+@pytest.fixture
+def full_store(box):
+    """What the releases lie on takes next to nothing more."""
+    place = "/var/lib/boxwright/releases/smollm2"
+    size = 4096 * (int(box.do("du", "--summarize", "--block-size=4096", place).split()[0]) + 24)
+    box.do("cp", "--archive", place, "/root/store")
+    box.do("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place)
+    box.do("cp", "--archive", "/root/store/.", place)
+    box.do("dd", "if=/dev/zero", f"of={place}/.filler", "bs=4096", check=False)
+    yield
+    box.do("umount", "--lazy", place)
+    box.do("rm", "--recursive", "/root/store")
+
+
+def test_a_disk_that_takes_no_release_stops_nothing(box, well, full_store):
+    before = box.do(*RUNS)
+    message = box.bring(env={"STAND_IN": "crash"})
+    assert "no release can be made" in message
+    assert "No space left on device" in message
+    assert box.do(*RUNS) == before
+    assert box.serves() == well
+
+
+def test_docker_that_is_killed_while_the_new_engine_loads(box, well):
+    killer = (
+        f"until test -e {TRIAL}; do sleep 0.1; done; sleep 4; systemctl kill --signal=KILL docker.service"
+    )
+    box.do("systemd-run", "--unit=killer", "sh", "-c", killer)
+    message = box.bring(env={"STAND_IN": "hang"})
+    assert "while loading" in message
+    assert f"The release before it, {well}, serves again." in message
+    assert box.serves() == well
+
+
+def test_a_release_and_its_link_that_were_removed_are_made_again_without_a_restart(box, well):
+    before = box.do(*RUNS)
+    store = "/var/lib/boxwright/releases/smollm2"
+    box.do("rm", "--recursive", f"{store}/{well}")
+    assert box.bring() is None
+    assert (box.do(*RUNS), box.serves()) == (before, well)
+    box.do("ln", "--symbolic", "--force", "--no-dereference", "nowhere", f"{store}/current")
+    assert box.bring() is None
+    assert (box.do(*RUNS), box.serves()) == (before, well)
+
+
+def test_two_runs_at_once_end_with_one_of_what_they_declared(box, well, tmp_path):
+    """Each waits for the other; what serves in the end is one of the two, and answers."""
+    words = box.declare(env={"OTHER": "1"})
+    runs = [
+        subprocess.Popen(
+            [ROOT / "invoke", "provision", "--host", HOST, *map(str, words)],
+            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    said = [run.communicate(timeout=600)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    new = box.serves()
+    assert new != well
+    assert box.do("docker", "ps", "--quiet").count("\n") == 1
+    assert box.bring() is None
+    assert box.serves() == well
+
+
 def test_a_host_that_is_rebooted_in_the_middle_starts_what_has_answered(box, well):
     words = box.declare(env={"STAND_IN": "hang"})
     run = subprocess.Popen(
