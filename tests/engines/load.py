@@ -32,6 +32,7 @@ class Load:
     def __init__(self, address, port, key, model):
         self._address, self._port, self._key, self._model = address, port, key, model
         self.requests = []
+        self._ended = float("inf")
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._repeat, args=(kind,), daemon=True) for kind in TOKENS]
 
@@ -41,6 +42,7 @@ class Load:
         return self
 
     def __exit__(self, *_):
+        self._ended = time.time()
         self._over.set()
         for thread in self._threads:
             thread.join(180)
@@ -94,9 +96,16 @@ class Load:
         """How many requests had which outcome."""
         return dict(Counter(request.outcome for request in self.requests))
 
+    def answered(self):
+        """The requests that were answered so far."""
+        return [request for request in list(self.requests) if request.outcome == "answered"]
+
     def gap(self):
-        """The longest time without an answer: its beginning, and its end."""
-        ends = sorted(request.ended for request in self.requests if request.outcome == "answered")
+        """The longest time without an answer: its beginning, and its end.
+
+        What was still at work when the clients were told to stop had nobody beside it, and does not count.
+        """
+        ends = sorted(request.ended for request in self.answered() if request.ended <= self._ended)
         return max(itertools.pairwise(ends), key=lambda pair: pair[1] - pair[0])
 
 
