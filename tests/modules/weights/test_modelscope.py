@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,7 +11,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from ansible.module_utils import store_manifest, weight_sources
+from ansible.module_utils import python_environment, store_manifest, weight_sources
 from ansible.module_utils.modelscope_lookup import MOST_LISTED, ModelScope
 from ansible.module_utils.python_environment import Step, Wanted
 from ansible.module_utils.web import Reader
@@ -225,6 +227,37 @@ def test_fetched_and_verified(scope, call):
     again, _ = call(scope)
     assert not again["changed"]
     assert scope.sent == {name: len(content) for name, content in wanted.items()}
+
+
+@pytest.mark.lab  # the client comes from the package index
+def test_the_official_client_asks_for_the_same_and_gets_the_same(scope, call, tmp_path):
+    environment = Wanted(str(tmp_path / "venvs" / "official"), [Step(["modelscope_hub==0.5.1"], [])], [])
+    python_environment.ensure(environment, lambda stage: None)
+    client, place = f"{environment.path}/bin/modelscope-hub", tmp_path / "official"
+    words = [client, "download", "acme/tiny", "--revision", NEW, "--exclude", "README.md"]
+    told = {**os.environ, "MODELSCOPE_ENDPOINT": scope.url, "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [*words, "--local-dir", str(place)],
+        env=told,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    asked_by_it = {asked for asked in scope.asked if asked[0].startswith("/api/v1/models/")}
+    scope.asked.clear()
+    result, directory = call(scope)
+    assert result.get("changed"), result
+    # The plan has asked for the list: the module asks for the files alone.
+    assert set(scope.asked) == {asked for asked in asked_by_it if asked[2]}
+    listed = next(asked for asked in asked_by_it if not asked[2])
+    scope.asked.clear()
+    assert "error" not in model(scope, NEW)
+    assert listed in scope.asked
+    assert {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()} == {
+        path.name: path.read_bytes() for path in directory.iterdir() if path.name != store_manifest.NAME
+    }
 
 
 def test_a_token_goes_to_the_hub_alone(scope, call):
