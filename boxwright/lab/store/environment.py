@@ -3,7 +3,7 @@ of.
 
 The packages are unpacked by this machine's pip; a container of the image's base system then imports what a
 starting engine imports. That shows that they work, and leaves byte code: a start takes a third of the time
-with it.
+with it. One plug-in is added, which stands in for instructions of the processor: int4_product.py.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from boxwright.lab.store.cache import digest, kept, sources
 PYTHON, VLLM, TORCH = "3.11", "0.32.0", "torch==2.13.0+cpu"
 #: Releases before VLLM that can be had, too, for upgrades from one real release to another.
 EARLIER = ("0.29.0",)
+#: The engine's plug-in by its name among the packages: it stands in for AVX-512, and for nothing else.
+PLUG_IN = "boxwright_lab_int4_product"
 DATA = Path(__file__).with_name("data")
 PINS = DATA / "engine.txt"
 #: Where Debian's Python looks for packages that are not Debian's: a site directory, so that .pth files work.
@@ -68,6 +70,8 @@ IMPORTED = (
     "vllm.model_executor.models.qwen3_5",
     "vllm.model_executor.models.qwen3_5_mtp",
     "vllm.model_executor.layers.quantization.auto_awq",
+    "vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors",
+    PLUG_IN,
     "vllm.renderers.hf",
     "model_hosting_container_standards.sagemaker",
     "uvicorn.protocols.http.httptools_impl",
@@ -114,7 +118,7 @@ def ensure(cache: Path, report: Report, release: str = VLLM) -> Path:
             f"the lab's engine is built for x86-64, and this machine is {platform.machine()}",
             ways_out=("run the lab on an x86-64 machine",),
         )
-    recipe = digest(release, *requirements(release), *sources("environment.py", "elf.py"))
+    recipe = digest(release, *requirements(release), *sources("environment.py", "elf.py", "int4_product.py"))
     made = kept(
         cache / "engine" / f"site-{recipe}",
         report,
@@ -168,6 +172,7 @@ def _make(folder: Path, cache: Path, report: Report, release: str) -> None:
         shutil.rmtree(wheels)
         _trim(site)
         _mend(site, release)
+        _plug_in(site)
         for path in _files(site):
             if ".so" in path.suffixes:
                 elf.strip(path)
@@ -219,6 +224,16 @@ if not _has_ops():
     _signatures.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _signatures.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 """)
+
+
+def _plug_in(site: Path) -> None:
+    """Add int4_product.py, which vLLM loads in each of its processes as it does any plug-in."""
+    [source] = sources("int4_product.py")
+    _write(site / f"{PLUG_IN}.py", source.read_text(encoding="utf-8"))
+    description = site / f"{PLUG_IN}-1.dist-info"
+    description.mkdir()
+    _write(description / "METADATA", f"Metadata-Version: 2.1\nName: {PLUG_IN}\nVersion: 1\n")
+    _write(description / "entry_points.txt", f"[vllm.general_plugins]\n{PLUG_IN} = {PLUG_IN}:register\n")
 
 
 def _write(path: Path, text: str) -> None:
