@@ -17,6 +17,7 @@ from boxwright.lab.docker import run_in
 from boxwright.lab.machine import Machine
 from boxwright.lab.payload import Payload
 from boxwright.lab.state import LABEL_RECIPE, ROLE_DEPOT, Lab, Report, State
+from boxwright.lab.store import engine_image
 
 NAME, ALIAS = "depot", "depot.boxwright.lab"
 #: The servers' sources here and in the depot: a Python package called servers.
@@ -136,7 +137,8 @@ def ensure(client: docker.DockerClient, lab: Lab, state: State, trees: Trees, re
 def describe(lab: Lab, state: State, trees: Trees, image: str) -> tuple[Machine, list[Payload]]:
     """What the depot is to be, and its files; the directories that it mounts are made."""
     control, log = lab.directory / "depot" / "control", lab.directory / "depot" / "log"
-    registry = lab.cache / "registry"
+    # Shared by labs whose images are the same: one of other sources has others by the same tags.
+    registry = lab.cache / "registries" / engine_image.recipe()
     for directory in (control, log, registry):
         directory.mkdir(parents=True, exist_ok=True)
     private = realm.ensure(lab.directory / "depot" / "realm", ALIAS)

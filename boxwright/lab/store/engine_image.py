@@ -22,6 +22,8 @@ TAGS = {
 }
 #: The user that the official image has since 0.22, for who runs it as another than root.
 USER = b"vllm:x:2000:0::/home/vllm:/usr/sbin/nologin\n"
+#: The sources that make an image.
+MADE_BY = ("environment.py", "elf.py", "int4_product.py", "layers.py", "engine_image.py")
 COMMAND = b"""\
 #!/usr/bin/python3
 import sys
@@ -31,6 +33,12 @@ from vllm.entrypoints.cli.main import main
 if __name__ == "__main__":      # workers import this file anew
     sys.exit(main())
 """
+
+
+def recipe() -> str:
+    """Twelve hex digits that change with any of the images: by the same tags, other sources mean others."""
+    pins = [pin for release in TAGS for pin in environment.requirements(release)]
+    return digest(*pins, *sources(*MADE_BY))
 
 
 def build(cache: Path, report: Report, release: str = VLLM) -> None:

