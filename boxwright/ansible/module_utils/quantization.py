@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -212,9 +213,11 @@ class Checkpoint:
             if status != 0 or not {"peak_bytes", "perplexity"} <= set(told):
                 event = {
                     "kind": "memory" if status == -9 else "",
-                    "detail": "it ended with status %d" % status,
+                    "detail": _ended(status),
                 }
-                raise QuantizeError(self._trouble(event, estimate, quantizer.complaint))
+                # What it said before a signal is no reason for it.
+                complaint = quantizer.complaint if status >= 0 else ""
+                raise QuantizeError(self._trouble(event, estimate, complaint))
         return told
 
     def check(self, source: Dict[str, Tensor]) -> None:
@@ -339,3 +342,11 @@ def available_memory() -> Optional[int]:
     text = command.read("/proc/meminfo") or ""
     found = re.findall(r"^(?:MemAvailable|SwapFree):\s+(\d+) kB", text, re.MULTILINE)
     return sum(int(number) for number in found) * 1024 if found else None
+
+
+def _ended(status: int) -> str:
+    """How a program ended. status: as subprocess has it, negative for a signal."""
+    if status >= 0:
+        return "it ended with status %d" % status
+    names = {int(one): one.name for one in signal.Signals}
+    return "a signal ended it (%s)" % names.get(-status, str(-status))

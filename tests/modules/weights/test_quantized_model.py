@@ -27,6 +27,9 @@ fault = os.environ.get("TEST_FAULT", "")
 open(job["source"] + "/../method", "w").write(job["method"])
 if fault == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
+if fault == "ended":
+    print("DeprecationWarning: `torch.jit.script` is deprecated", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
 if fault.startswith("error:"):
     say(event="error", kind=fault[6:], detail="Because")
     sys.exit(1)
@@ -262,6 +265,7 @@ def test_a_flawed_one_is_made_again(call, source):
     ("fault", "words"),
     [
         ("killed", "ran out of memory: it needs about 2.1 GB"),
+        ("ended", "failed: a signal ended it (SIGTERM)"),
         ("error:card-memory", "set model_quantize_device: cpu"),
         ("error:no-card", "model_quantize_torch"),
         ("error:unsupported", "cannot be quantized: Because"),
@@ -279,6 +283,7 @@ def test_what_goes_wrong(call, source, monkeypatch, fault, words):
     assert result["failed"]
     assert words in result["msg"], result["msg"]
     assert "Traceback" not in result["msg"]
+    assert "Deprecation" not in result["msg"]
     assert not Path(f"{source}-autoawq-w4g64").exists()
     monkeypatch.delenv("TEST_FAULT")
     assert call()["changed"]
