@@ -24,7 +24,9 @@ from boxwright.texts import printable
 PURE, ON_HOSTS, WHOLE_WAY = ("unit", "modules", "style"), ("roles", "faults"), ("e2e",)
 LEVELS = (*PURE, *ON_HOSTS, *WHOLE_WAY)
 #: What takes simulated hosts many minutes is run where it is asked for.
-ON_REQUEST = ("kills", "upgrades", "engines", "weights", "tuning", "proxies", "hosts", "fleet", "debian12")
+ON_REQUEST = (
+    "kills", "upgrades", "engines", "weights", "tuning", "proxies", "hosts", "fleet", "drifts", "debian12",
+)  # fmt: skip
 #: What pytest is given for a level that is no folder of its own.
 GIVEN = {
     "debian12": (
