@@ -7,6 +7,7 @@ from ansible.module_utils.shapes import DIGITS, TEXT, Choice, Fields, ListOf, Ma
 from boxwright.ansible.modules import gpu_limits
 
 CARDS = gpu_limits.SHAPES["cards"]
+PATHS = dict.fromkeys(("config", "receipts", "script"), "/nonexistent")
 BOX = Choice("kind", {"hub": Fields({"repo": TEXT}, {"size": DIGITS}), "path": Fields({})})
 
 
@@ -58,8 +59,41 @@ def test_what_fits_is_taken(value, shape):
 
 @pytest.mark.parametrize("cards", [{"0": [1]}, {"0": {"power_limit_w": "450"}}, {"0": 5}, {"0": {"x": 1}}])
 def test_odd_limits_of_cards_are_refused_before_anything(run_module, cards):
-    paths = dict.fromkeys(("config", "receipts", "script"), "/nonexistent")
-    result = run_module("gpu_limits", cards=cards, unit="x.service", **paths)
+    result = run_module("gpu_limits", cards=cards, unit="x.service", **PATHS)
     assert result["failed"] is True
     assert result["msg"].startswith("cards.0")
     assert result["msg"].endswith("Nothing was changed")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        (
+            "host_facts",
+            {"digests": {"image:1": ["sha256:0"]}},
+            "digests.image:1 is a list, and must be a text",
+        ),
+        ("host_facts", {"declared": {"gpu_tuning": "a1"}}, "declared.gpu_tuning is a text, and must be a"),
+        (
+            "box_status",
+            {"declared": {"gpu_tuning": {"code": 1}}},
+            "declared.gpu_tuning.code is a whole number",
+        ),
+        ("port_access", {"deployments": [{"name": "q", "bind": "::"}]}, "deployments[0] has no port"),
+        (
+            "port_access",
+            {"deployments": [{"name": "q", "bind": "::", "port": "80a"}]},
+            "deployments[0].port is a text, and must be a whole number",
+        ),
+        (
+            "port_access",
+            {"deployments": [{"name": ["q"], "bind": "::", "port": 80}]},
+            "deployments[0].name is a list, and must be a text",
+        ),
+    ],
+)
+def test_what_reads_a_host_or_guards_its_ports_takes_no_odd_mappings(run_module, name, given, said):
+    own = dict(PATHS, unit="x.service", allow_from=["192.0.2.0/24"]) if name == "port_access" else {}
+    result = run_module(name, **own, **given)
+    assert result["failed"] is True
+    assert result["msg"].startswith(said)

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible.module_utils import diagnosis_reading, nvidia_smi, role_receipts
+from ansible.module_utils import diagnosis_reading, nvidia_smi, role_receipts, shapes
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import run
 from ansible.module_utils.docker_api import Docker, DockerError
@@ -16,6 +16,7 @@ from ansible.module_utils.engine_drift import drift
 from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.engine_store import deployments as recorded
+from ansible.module_utils.shapes import TEXT, MapOf
 
 DOCUMENTATION = r"""
 module: box_status
@@ -151,6 +152,7 @@ def main() -> None:
             "interval_s": {"type": "float", "default": 1.0},
         },
     )
+    shapes.refuse(module, {"declared": MapOf(MapOf(TEXT))})
     secrets = diagnosis_reading.keys(module.params["config_dir"])
     module.exit_json(changed=False, raw=diagnosis_reading.masked(read(module.params), secrets))
 

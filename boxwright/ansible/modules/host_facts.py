@@ -26,6 +26,7 @@ from ansible.module_utils import (
     registry_access,
     registry_logins,
     role_receipts,
+    shapes,
     way_out,
 )
 from ansible.module_utils.basic import AnsibleModule
@@ -34,6 +35,7 @@ from ansible.module_utils.docker_api import Docker, DockerError
 from ansible.module_utils.hub_lookup import Hub
 from ansible.module_utils.modelscope_lookup import ModelScope
 from ansible.module_utils.registry_lookup import cuda_env
+from ansible.module_utils.shapes import TEXT, MapOf
 from ansible.module_utils.web import Reader
 
 DOCUMENTATION = r"""
@@ -95,6 +97,8 @@ RETURN = r"""
 raw: {description: "Texts and values as read, for boxwright.facts.parse.", type: dict, returned: always}
 """
 
+#: What is in its parameters of mappings.
+SHAPES = {"digests": MapOf(TEXT), "declared": MapOf(MapOf(TEXT))}
 #: A directory of the store: a commit, or what was made of it on the host (`<commit>-autoawq-w4g128`).
 NAME = re.compile(r"(?P<revision>[0-9a-f]{40})(?P<made>-[a-z0-9-]+)?")
 #: Version of the raw format, for facts recorded by another Boxwright.
@@ -382,6 +386,7 @@ def main() -> None:
             "declared": {"type": "dict", "default": {}, "no_log": True},
         },
     )
+    shapes.refuse(module, SHAPES)
     way_out.follow(module)
     module.exit_json(changed=False, raw=read(module.params))
 

@@ -7,10 +7,11 @@ import json
 import os
 from typing import Any, Dict, List
 
-from ansible.module_utils import systemctl
+from ansible.module_utils import shapes, systemctl
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.command import ensure, run
 from ansible.module_utils.engine_unit import unit_name
+from ansible.module_utils.shapes import DIGITS, TEXT, Fields, ListOf
 from ansible.module_utils.systemd_unit import exec_line, render, specifiers
 
 DOCUMENTATION = r"""
@@ -46,6 +47,8 @@ ROOT = ""
 PYTHON = "/usr/bin/python3"
 FIREWALLD = "/usr/sbin/firewalld"
 FORMAT = 1
+#: What is in its parameter of mappings.
+SHAPES = {"deployments": ListOf(Fields({"name": TEXT, "bind": TEXT, "port": DIGITS}))}
 
 
 class AccessError(Exception):
@@ -211,6 +214,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    shapes.refuse(module, SHAPES)
     done: List[str] = []
     try:
         access = Access(module.params, module.check_mode)
