@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from boxwright.cli import lab, log_file
+from boxwright.cli import console, lab, log_file
 from boxwright.cli.ansible_run import HostReport, play
 from boxwright.cli.console import say, show_json, table
 from boxwright.cli.drawing import draw_finding
@@ -19,6 +19,12 @@ from boxwright.doctor.log import MOST_FINDS
 from boxwright.doctor.telling import told, verdict, wrapped
 from boxwright.errors import EXIT_BAD_INPUT, EXIT_FAILED, UserError
 from boxwright.spec.inventory import Inventory
+
+#: Of a log without a line that anything is known about: it may be fine, or another program's, or too short.
+UNKNOWN_ALL = (
+    "no line of it is known: where something is wrong, give the whole log from the engine's start on, with "
+    "what it wrote to standard error (docker logs NAME 2>&1, or journalctl -t boxwright-NAME)"
+)
 
 
 def doctor(
@@ -51,6 +57,8 @@ def _log(word: str, *, as_json: bool) -> bool:
     else:
         say(f"{name}: {verdict(report)}")
         draw(report)
+        if report == Report():
+            say(console.wrapped(UNKNOWN_ALL, 2))
     return report.verdict == "fatal"
 
 

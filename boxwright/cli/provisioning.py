@@ -193,13 +193,13 @@ def _tell(name: str, found: Mapping[str, Any], seconds: float, *, check: bool) -
         return
     for change in found["changes"]:
         if change.partition(": ")[0] in found["unplanned"]:
-            say(f"  note      no plan listed this change: {change}")
+            say(wrapped(f"note      no plan listed this change: {change}", 2, 10))
     for advice in found["advice"]:
-        say(f"  note      {advice}")
+        say(wrapped(f"note      {advice}", 2, 10))
     for endpoint in found["endpoints"]:
         reach = "  (reachable from the box itself only)" if endpoint["loopback"] else ""
         say(f"  endpoint  {endpoint['url']}  serves {endpoint['model']}{reach}")
         if endpoint["answer"]:
-            say(f"  asked     {endpoint['prompt']}")
-            say(f"  answered  {' '.join(str(endpoint['answer']).split())}")
+            say(wrapped(f"asked     {' '.join(str(endpoint['prompt']).split())}", 2, 10))
+            say(wrapped(f"answered  {' '.join(str(endpoint['answer']).split())}", 2, 10))
         say(f"  try       {endpoint['curl']}")

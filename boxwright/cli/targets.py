@@ -9,6 +9,7 @@ from boxwright.cli.ansible_run import ROOT
 from boxwright.cli.paths import exists, named
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
+from boxwright.spec.problem import SpecErrors
 from boxwright.texts import numbered
 
 #: The lab is always there; a user's own hosts are beside it, in a place that git ignores.
@@ -42,12 +43,16 @@ def targets(
 ) -> tuple[Inventory, list[str], list[Path]]:
     """Load the inventories and look the hosts up; every: all of them, whichever are named.
 
-    Raises UserError for a host that is not there.
+    Raises UserError for a host that is not there, and SpecErrors where a file that lists hosts is of no use:
+    Ansible would run nothing.
     """
     if every:
         hosts = every_host(inventories)
     paths = inventory_paths(inventories)
     inventory = load(paths)
+    unreadable = inventory.unreadable_sources()
+    if unreadable:
+        raise SpecErrors(unreadable)
     if not hosts:
         raise UserError(
             "which host? none was named",

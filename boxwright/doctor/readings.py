@@ -73,8 +73,12 @@ def _values(text: str) -> dict[str, list[float]]:
 
 
 def of_host(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What cards, filesystems and the last boot say."""
+    """What cards, filesystems, the last boot and Docker's service say."""
     found: dict[str, Any] = {"reboot_required": bool(raw.get("reboot_required"))}
+    docker = _object(raw, "docker_unit")
+    # Where nothing is deployed nobody waits for it; where it is not there at all the unit's journal says so.
+    if _objects(raw, "deployments") and docker.get("down") and docker.get("load") != "not-found":
+        found["docker_down"] = True
     shares = [
         free / size
         for one in _objects(raw, "filesystems")

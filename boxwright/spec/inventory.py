@@ -213,7 +213,8 @@ def load(paths: Sequence[Path]) -> Inventory:
         source.refused = reason is not None
         if reason and not source.problems:
             told = f"is no inventory: {reason}"
-            problems.append(Problem(shown_path(source.file), None, None, "", "", told))
+            source.structure.problems.append(Problem(shown_path(source.file), None, None, "", "", told))
+            problems += source.problems
     merger.finish()
     if not merger.hosts and not problems:
         names = ", ".join(shown_path(place) for place in places)

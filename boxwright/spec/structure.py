@@ -24,6 +24,15 @@ _RANGE = re.compile(r"\[([^\[\]]*)\]")
 _BOUNDS = re.compile(r"(?:(\d*):(\d+)|([a-zA-Z]):([a-zA-Z]))(?::([1-9]\d{0,5}))?")
 _SECTIONS = ("hosts", "children", "vars")
 _BUILT_IN = ("all", "ungrouped")
+_TEXT = "tag:yaml.org,2002:str"
+#: What YAML takes a bare word for that is no text, by the end of its tag.
+_NO_TEXT = {
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "null": "nothing",
+    "timestamp": "a date",
+}
 
 
 @dataclass
@@ -44,6 +53,16 @@ class Structure:
     def problem(self, file: Path, line: int, name: str, message: str, allowed: str = "") -> None:
         """Record a mistake of the file."""
         self.problems.append(Problem(shown_path(file), line, None, name, "", message, allowed))
+
+    def is_name(self, file: Path, key: yaml.ScalarNode) -> bool:
+        """Whether a key is text: YAML takes `off`, `no` and `12` for something else, Ansible for no name."""
+        if key.tag == _TEXT:
+            return True
+        meant, word = _NO_TEXT.get(key.tag.rpartition(":")[2], "no text"), str(key.value)
+        message = f"is no name: YAML takes it for {meant}, and Ansible then reads nothing of the file"
+        self.problem(file, line_of(key), word, message, f'"{word}", in quotation marks')
+        self.unusable = True
+        return False
 
     def add_group(self, file: Path, line: int, name: str) -> None:
         """Note a group and check its name."""
@@ -145,6 +164,8 @@ def read_groups(document: Document) -> Structure:
 
 def _read_group(structure: Structure, document: Document, key: yaml.ScalarNode, node: yaml.Node) -> None:
     name, file = str(key.value), document.file
+    if not structure.is_name(file, key):
+        return
     structure.add_group(file, line_of(key), name)
     sections = dict(_sections(structure, document, key, node))
     variables = sections.get("vars")
@@ -153,6 +174,8 @@ def _read_group(structure: Structure, document: Document, key: yaml.ScalarNode, 
     for child, inner in items(sections.get("children")):
         _read_group(structure, document, child, inner)
     for host, inner in items(sections.get("hosts")):
+        if not structure.is_name(file, host):
+            continue
         names = structure.add_hosts(file, line_of(host), str(host.value))
         if not _is_empty(inner) and not isinstance(inner, yaml.MappingNode):
             structure.problem(file, line_of(inner), str(host.value), "must be a mapping of variables")

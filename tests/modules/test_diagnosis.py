@@ -58,6 +58,15 @@ def release(tmp_path):
     Store(str(tmp_path / "root"), "qwen").write("r1", state, {"name": "qwen"}, "unit\n")
 
 
+def test_dockers_own_service_is_read(raw, programs):
+    programs(
+        "systemctl",
+        "case \"$*\" in *docker.service*) printf 'LoadState=masked\\nActiveState=inactive\\n';; esac",
+    )
+    found = raw("qwen")["docker_unit"]
+    assert (found["load"], found["active"], found["down"]) == ("masked", "inactive", True)
+
+
 def test_everything_is_read_in_one_trip(programs, raw):
     found = raw("qwen")
     assert found["kernel"]["text"].endswith("NVRM: loaded")

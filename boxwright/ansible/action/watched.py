@@ -33,26 +33,31 @@ class Pace:
         done, total, unit = state.get("done"), state.get("total"), state.get("unit") or ""
         line = str(state.get("stage", ""))
         if done is None:
-            lasted = now - self._began
-            return f"{line}  {lasting(lasted)}" if lasted >= SHORT_S else line
+            return line + self._lasted(now)
         if unit == "%" and total:
             return line + self._share(done, total, now, drawn=drawn)
         scale, name = (1e6, "MB") if unit == "bytes" else (1.0, unit)
         if not total:
-            return f"{line}  {done / scale:,.0f} {name}"
+            return f"{line}  {done / scale:,.0f} {name}{self._lasted(now)}"
         if drawn:
             line += f"  {bars.bar(done, total)}"
         line += f"  {done / scale:,.0f} of {total / scale:,.0f} {name}  {100 * done / total:.0f} %"
         if left := self._left(done, total, now):
             gained, seconds = done - self._first, now - self._began
             line += f"  {gained / scale / seconds:,.1f} {name}/s  {lasting(left)} left"
-        return line
+        return line if left else line + self._lasted(now)
 
     def _share(self, done: float, total: float, now: float, *, drawn: bool) -> str:
         """Of what tells its share alone."""
         shown = f"  {bars.bar(done, total)}" if drawn else ""
         left = self._left(done, total, now)
-        return f"{shown}  {100 * done / total:.0f} %" + (f"  {lasting(left)} left" if left else "")
+        end = f"  {lasting(left)} left" if left else self._lasted(now)
+        return f"{shown}  {100 * done / total:.0f} %{end}"
+
+    def _lasted(self, now: float) -> str:
+        """How long the stage takes already: of one that stands still, that alone shows that it is watched."""
+        lasted = now - self._began
+        return f"  {lasting(lasted)}" if lasted >= SHORT_S else ""
 
     def _left(self, done: float, total: float, now: float) -> float:
         """Seconds to the end at the speed until now; 0 where there is none to go by."""

@@ -41,6 +41,7 @@ def read(params: Dict[str, Any]) -> Dict[str, Any]:
     with ThreadPoolExecutor(max_workers=8) as pool:
         kernel = pool.submit(kernel_log, lines)
         docker = pool.submit(said, [*JOURNAL, "--boot", "--unit=docker.service", "--lines=400"])
+        docker_unit = pool.submit(unit, "docker.service")
         previous = pool.submit(said, [*JOURNAL, "--boot=-1", "--lines=40"])
         smi = pool.submit(said, ["nvidia-smi"])
         throttled = pool.submit(throttle)
@@ -51,6 +52,7 @@ def read(params: Dict[str, Any]) -> Dict[str, Any]:
             "format": FORMAT,
             "kernel": kernel.result(),
             "docker": docker.result(),
+            "docker_unit": docker_unit.result(),
             "previous_boot": previous.result(),
             "smi": smi.result(),
             "throttle": throttled.result(),
@@ -119,7 +121,7 @@ def deployment(root_dir: str, name: str, lines: str, records: bool = False) -> D
         "name": name,
         "release": release.id if release else None,
         "journal": said([*JOURNAL, "--unit=" + unit_name(name), lines]),
-        "unit": unit(name),
+        "unit": unit(unit_name(name)),
         "container": container(name),
         "failure": failure(store),
         "health": None,
@@ -149,9 +151,9 @@ def record(store: Store, link: str) -> Optional[Dict[str, Any]]:
 
 
 def unit(name: str) -> Dict[str, Any]:
-    """The unit as systemd sees it."""
+    """A unit as systemd sees it, by its whole name."""
     try:
-        state = systemctl.show(unit_name(name))
+        state = systemctl.show(name)
     except systemctl.UnitError as error:
         return {"error": str(error)}
     return {

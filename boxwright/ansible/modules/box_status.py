@@ -16,6 +16,7 @@ from ansible.module_utils.engine_drift import drift
 from ansible.module_utils.engine_probe import endpoint_of
 from ansible.module_utils.engine_store import Store
 from ansible.module_utils.engine_store import deployments as recorded
+from ansible.module_utils.engine_unit import unit_name
 from ansible.module_utils.shapes import TEXT, MapOf
 
 DOCUMENTATION = r"""
@@ -80,7 +81,7 @@ def deployment(root_dir: str, name: str, interval_s: float) -> Dict[str, Any]:
         "release": release.id if release else None,
         "plan": plan_of(release.plan) if release else {},
         "model_directory": release.state.get("model_directory") if release else None,
-        "unit": diagnosis_reading.unit(name),
+        "unit": diagnosis_reading.unit(unit_name(name)),
         "container": diagnosis_reading.described(container) if not lost else {"error": lost},
         "started": str(((container or {}).get("State") or {}).get("StartedAt") or ""),
         "drift": [],

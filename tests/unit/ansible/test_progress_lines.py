@@ -25,7 +25,14 @@ def test_a_line():
     assert told == "fetching org/name  1,000 of 20,000 MB  5 %  100.0 MB/s  3 min left"
     assert pace.describe({"stage": "making the hub environment"}, 1.0) == "making the hub environment"
     assert pace.describe(state(7, total=None, unit="files"), 1.0) == "fetching org/name  7 files"
-    assert pace.describe(state(20_000_000_000), 300.0).endswith("100 %")
+    assert pace.describe(state(20_000_000_000), 300.0).endswith("100 %  3 min")
+
+
+@pytest.mark.parametrize(("total", "unit"), [(4, "repeats"), (100, "%"), (None, "files")])
+def test_a_stage_that_stands_still_tells_how_long_it_takes(total, unit):
+    still = state(0, total, "measures", unit)
+    assert Pace(still, 0.0).describe(still, 61.0).endswith("  61 s")
+    assert not Pace(still, 0.0).describe(still, 1.0).endswith("s  1 s")
 
 
 def test_what_an_earlier_run_brought_makes_nothing_faster():

@@ -45,6 +45,16 @@ def test_a_log_without(capsys, log):
     assert run(capsys, log=log(HARMLESS))[0] == 0
 
 
+def test_a_log_of_which_nothing_is_known_is_not_called_well(capsys, log):
+    said = "no line of it is known"
+    status, out = run(capsys, log=log("Mix flour and water.\n"))
+    assert status == 0
+    assert said in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 100
+    assert said not in " ".join(run(capsys, log=log(HARMLESS))[1].split())
+    assert said not in " ".join(run(capsys, log=log(FATAL))[1].split())
+
+
 def test_json_has_stable_keys(capsys, log):
     status, out = run(capsys, log=log(FATAL), as_json=True)
     found = json.loads(out)

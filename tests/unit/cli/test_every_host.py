@@ -118,3 +118,15 @@ def test_what_is_for_one_box_says_so(called):
 def test_recommend_without_a_model_that_could_be_compared_asks_no_box(called):
     status, _, err = called("recommend", "--all", "--model", "nosuch")
     assert (status, "nosuch" in err) == (2, True)
+
+
+@pytest.mark.parametrize("verb", ["facts", "status", "doctor", "logs", "history", "report"])
+@pytest.mark.parametrize("named", [["--all"], ["--host", "box1"]])
+def test_a_file_of_hosts_that_ansible_cannot_read_is_refused_before_anything_runs(
+    called, tmp_path, verb, named
+):
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {box1: , off: }}\n")
+    status, out, told = called(verb, *named)
+    assert status == 2, out + told
+    assert "off: is no name: YAML takes it for true or false" in told
+    assert '"off", in quotation marks' in told

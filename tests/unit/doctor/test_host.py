@@ -89,6 +89,40 @@ def test_a_service_that_was_stopped_is_the_fault_whatever_slows_it_while_it_runs
     assert report.consequences == ()
 
 
+def docker(active, load="loaded"):
+    return {"load": load, "active": active, "sub": "dead", "down": active in ("inactive", "failed")}
+
+
+@pytest.mark.parametrize("service", [docker("inactive"), docker("failed"), docker("inactive", "masked")])
+def test_a_docker_that_does_not_run_is_named_before_what_follows_from_it(service):
+    stopped = {**FAILED, "active": "inactive", "sub": "dead", "ending": ""}
+    states, report = examine(host(deployment(unit=stopped, health=None), docker_unit=service))
+    assert (states[0].state, names(report.causes)) == ("stopped", ["docker-down"])
+    assert [(one.id, one.because) for one in report.consequences] == [("not-serving", "docker-down")]
+
+
+@pytest.mark.parametrize(
+    "service", [docker("active"), docker("inactive", "not-found"), {"error": "no systemd"}]
+)
+def test_a_docker_that_runs_or_is_not_there_is_no_service_that_stands_still(service):
+    assert names(examine(host(deployment(), docker_unit=service))[1].causes) == []
+
+
+def test_nobody_waits_for_docker_where_nothing_is_deployed():
+    assert examine(host(docker_unit=docker("inactive")))[1].verdict == "fine"
+
+
+def test_why_docker_does_not_run_comes_before_that_it_does_not():
+    why = (
+        "1764410300.000000 box1 dockerd[9]: unable to configure the Docker daemon with file "
+        "/etc/docker/daemon.json: invalid character 'x' looking for beginning of object key string"
+    )
+    raw = host(
+        deployment(unit=FAILED, health=None), docker_unit=docker("failed"), docker={"rc": 0, "text": why}
+    )
+    assert names(examine(raw)[1].causes) == ["docker-configuration-refused"]
+
+
 def test_that_nothing_serves_is_fatal_even_when_no_log_says_why():
     report = examine(host(deployment(unit=FAILED, health=None)))[1]
     assert report.verdict == "fatal"

@@ -155,3 +155,15 @@ def test_what_is_only_warned_of_is_no_cause():
         warned + "ImportError: no tuned kernel",
     ]
     assert said([*log, *core("Traceback (most recent call last):", "  File x", KV)]) == [KV]
+
+
+def test_what_a_program_says_after_its_error_is_none_of_it():
+    log = [
+        "2026-11-30 12:00:00 INFO starting",
+        "Traceback (most recent call last):",
+        '  File "/app/foo.py", line 3, in <module>',
+        "    wind()",
+        "GizmoError: the gizmo is not wound up",
+        "2026-11-30 12:00:01 INFO goodbye",
+    ]
+    assert said(log) == ["GizmoError: the gizmo is not wound up"]

@@ -26,6 +26,12 @@ from boxwright.facts.parsers.log_lines import parse
          "EngineCore pid=7", "ERROR", "text"),
         ("2026-11-29T10:00:00.123456789Z (Worker_TP0 pid=9) INFO 11-29 10:00:00 [x.py:1] text",
          "Worker_TP0 pid=9", "INFO", "text"),
+        # A level of four letters is no time zone.
+        ("2026-11-29 10:00:00 INFO text", "", "INFO", "text"),
+        ("2026-11-29T10:00:00,123 WARN text", "", "WARNING", "text"),
+        ("2026-11-29 10:00:00 UTC text", "", None, "text"),
+        ("2026-11-29 10:00:00 CEST INFO text", "", "INFO", "text"),
+        ("2026-11-29 10:00:00 INFO: text", "", "INFO", "text"),
         ("vllm-1  | (EngineCore pid=7) text", "EngineCore pid=7", None, "text"),
         ("\x1b[1;36m(EngineCore pid=7)\x1b[0;0m ERROR 11-29 10:00:00 [x.py:1] text", "EngineCore pid=7",
          "ERROR", "text"),

@@ -69,6 +69,26 @@ def test_an_underscore_in_a_host(told: Told) -> None:
     assert "box-1" in said
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("off", "true or false"), ("No", "true or false"), ("12", "a number"), ("1.5", "a number"),
+     ("~", "nothing"), ("2026-11-30", "a date")],
+)  # fmt: skip
+def test_a_name_that_is_none_to_yaml(told: Told, word: str, meant: str) -> None:
+    for text, line in (
+        (f"all:\n  hosts:\n    box1:\n    {word}:\n", 4),
+        (f"all:\n  children:\n    {word}:\n      hosts:\n        box1:\n", 3),
+    ):
+        [said] = told({"hosts.yml": text})
+        assert said.startswith(f"hosts.yml:{line}: {word}: is no name: YAML takes it for {meant}")
+        assert f'"{word}", in quotation marks' in said
+
+
+@pytest.mark.parametrize("word", ["off", "12"])
+def test_such_a_name_in_quotation_marks_is_one(told: Told, word: str) -> None:
+    assert told({"hosts.yml": f'all:\n  hosts:\n    "{word}":\n'}) == []
+
+
 @pytest.mark.parametrize("name", ["all", "ungrouped"])
 def test_a_host_named_like_a_group_of_ansible(told: Told, name: str) -> None:
     assert any(
