@@ -143,8 +143,10 @@ def _title(one: Mapping[str, Any]) -> str:
 
 def verified(one: Mapping[str, Any], *, deep: bool) -> str:
     """How well the files of a revision are known to be right, in a few words."""
-    if one["state"] in ("unfinished", "unknown"):
-        return "a fetch to go on" if one["state"] == "unfinished" else "never"
+    if one["state"] == "unfinished":
+        return "not finished" if one["made"] else "fetched in part"
+    if one["state"] == "unknown":
+        return "never"
     if one["flaws"]:
         return f"{len(one['flaws'])} of {one['files']} files wrong"
     words = f"{one['by_sha256']}/{one['files']} sha256"

@@ -22,7 +22,9 @@ class Declared(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """One directory of the store. state: whole, flawed, unfinished (a fetch that was interrupted) or unknown
+    """One directory of the store.
+
+    state: whole, flawed, unfinished (a fetch or a quantization that goes on or was interrupted) or unknown
     (without a manifest). used: releases that serve it (`deployment/id`, the live ones first); declared: the
     inventory asks for it. flaws: {path, how}.
     """
@@ -71,13 +73,15 @@ def listing(
                 directory = os.path.join(root, name, child)
                 found.append(_revision(directory, name, match, served, declared, deep, tell))
     for name in _names(os.path.join(root, ".staging")):
-        repo, _, revision = name.rpartition("--")
+        repo, _, child = name.rpartition("--")
+        match = DIRECTORY.fullmatch(child)
+        revision, made = (match.group("revision"), _made(match)) if match else (child[:40], "")
         directory = os.path.join(root, ".staging", name)
         size, files = store_room.disk_use(directory)
-        wanted = _wanted(_repo(repo), revision[:40], declared)
+        wanted = _wanted(_repo(repo), revision, declared)
         found.append(
             Revision(
-                directory, _repo(repo), revision[:40], "", size, len(files), 0, "unfinished", [], [], wanted
+                directory, _repo(repo), revision, made, size, len(files), 0, "unfinished", [], [], wanted
             )
         )
     return found
@@ -92,7 +96,7 @@ def _revision(
     deep: bool,
     tell: Callable[[str, int, int], None],
 ) -> Revision:
-    repo, revision, made = _repo(name), match.group("revision"), (match.group("made") or "").lstrip("-")
+    repo, revision, made = _repo(name), match.group("revision"), _made(match)
     used = served.get(os.path.normpath(directory), [])
     wanted = _wanted(repo, revision, declared)
     manifest = store_manifest.load(directory)
@@ -128,7 +132,8 @@ def free(root: str, revision: Revision) -> bool:
     name = os.path.relpath(revision.directory, root).replace(os.sep, "--")
     if revision.state == "unfinished":
         name = os.path.basename(revision.directory)
-    lock = os.path.join(root, ".locks", name + ".lock")
+    # One quantization at a time works in a store; fetches have a lock for each directory.
+    lock = os.path.join(root, ".locks", "quantize.lock" if revision.made else name + ".lock")
     try:
         with store_room.alone(lock, lambda holder: None, 0):
             gone = os.path.join(root, ".staging", ".gone-" + name)
@@ -147,6 +152,10 @@ def free(root: str, revision: Revision) -> bool:
 
 def _wanted(repo: str, revision: str, declared: List[Declared]) -> bool:
     return any(one.repo == repo and one.revision in (None, revision) for one in declared)
+
+
+def _made(match: "re.Match[str]") -> str:
+    return (match.group("made") or "").lstrip("-")
 
 
 def _repo(name: str) -> str:

@@ -39,6 +39,8 @@ def root(tmp_path):
     partial.write(0, memoryview(b"123"))
     partial.close()
     directories["unfinished"] = models / ".staging" / f"acme--big--{OLD}"
+    directories["halfway"] = models / ".staging" / f"acme--big--{NEW}-autoawq-w4g64"
+    (directories["halfway"] / "output").mkdir(parents=True)
     served = {"model_directory": str(directories["new"]), "drafter_directory": str(directories["draft"])}
     for number, current in (("r1", False), ("r2", True)):
         release = tmp_path / "releases" / "qwen" / number
@@ -61,12 +63,14 @@ def call(root, run_module):
 
 def test_what_is_there_and_who_uses_it(call):
     result, found = call(declared=[{"repo": "acme/tiny", "revision": OLD}])
-    assert set(found) == {"old", "new", "made", "draft", "unfinished"}
+    assert set(found) == {"old", "new", "made", "draft", "unfinished", "halfway"}
     assert found["new"]["used"] == found["draft"]["used"] == ["qwen/r2 (live)", "qwen/r1"]
     assert {name for name, one in found.items() if one["declared"]} == {"old", "made"}
     assert (found["new"]["files"], found["new"]["by_sha256"], found["new"]["state"]) == (2, 1, "whole")
     assert (found["draft"]["repo"], found["made"]["made"]) == ("acme/my--draft", "autoawq-w4g64")
-    assert found["unfinished"]["state"] == "unfinished"
+    assert found["unfinished"]["state"] == found["halfway"]["state"] == "unfinished"
+    assert (found["unfinished"]["made"], found["halfway"]["made"]) == ("", "autoawq-w4g64")
+    assert found["halfway"]["revision"] == NEW
     assert not result["changed"]
     assert result["room"] > 0
 
@@ -88,7 +92,8 @@ def test_what_a_look_shows(call, root, damage, how):
     damage(root[1]["new"] / "model.safetensors")
     _, found = call()
     assert found["new"]["flaws"] == [{"path": "model.safetensors", "how": how}]
-    assert {one["state"] for name, one in found.items() if name not in ("new", "unfinished")} == {"whole"}
+    others = {"old", "made", "draft"}
+    assert {found[name]["state"] for name in others} == {"whole"}
 
 
 def test_a_flipped_bit_is_found_by_reading_and_left_for_the_next_run_to_mend(call, root):
@@ -112,7 +117,7 @@ def test_a_flipped_bit_is_found_by_reading_and_left_for_the_next_run_to_mend(cal
 def test_only_what_nothing_uses_goes(call, root):
     everything = [str(path) for path in root[1].values()]
     result, found = call(declared=[{"repo": "acme/tiny", "revision": OLD}], prune=everything)
-    assert result["freed"] == [str(root[1]["unfinished"])]
+    assert set(result["freed"]) == {str(root[1]["unfinished"]), str(root[1]["halfway"])}
     assert set(found) == {"old", "new", "made", "draft"}
     result, found = call(prune=everything)
     assert set(result["freed"]) == {str(root[1]["old"]), str(root[1]["made"])}
@@ -120,13 +125,18 @@ def test_only_what_nothing_uses_goes(call, root):
     assert list((root[0] / "models" / ".staging").iterdir()) == []
 
 
-def test_what_a_run_is_at_stays(call, root):
-    lock = root[0] / "models" / ".locks" / f"acme--big--{OLD}.lock"
-    lock.parent.mkdir()
-    with lock.open("w") as held:
+@pytest.mark.parametrize(
+    ("place", "lock"),
+    [("unfinished", f"acme--big--{OLD}"), ("halfway", "quantize")],
+    ids=["fetch", "quantizing"],
+)
+def test_what_a_run_is_at_stays(call, root, place, lock):
+    path = root[0] / "models" / ".locks" / f"{lock}.lock"
+    path.parent.mkdir()
+    with path.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        result, _ = call(prune=[str(root[1]["unfinished"])])
-    assert (result["freed"], result["kept"]) == ([], [str(root[1]["unfinished"])])
+        result, _ = call(prune=[str(root[1][place])])
+    assert (result["freed"], result["kept"]) == ([], [str(root[1][place])])
 
 
 def test_an_empty_box(run_module, tmp_path):

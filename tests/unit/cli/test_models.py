@@ -77,6 +77,11 @@ def test_a_page(box, capsys):
     assert "nothing uses 1 of them (5.0 GB):  ./invoke models --host box1 --prune" in page
 
 
+@pytest.mark.parametrize(("made", "words"), [("", "fetched in part"), ("autoawq-w4g64", "not finished")])
+def test_what_is_half_there(made, words):
+    assert models.verified({**OLD, "state": "unfinished", "made": made}, deep=False) == words
+
+
 def test_wrong_files_are_named_with_the_way_out(box, capsys):
     _, words = box(FLAWED)
     with pytest.raises(SystemExit) as ended:
