@@ -33,7 +33,9 @@ def lines(run, outcome="ok", **more):
 @pytest.fixture
 def show(monkeypatch, tmp_path, capsys):
     """Run the verb on boxes with these lines (None: off): status and streams."""
-    (tmp_path / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}, box3: {}}}\n")
+    inventory = tmp_path / "inventory"
+    inventory.mkdir()
+    (inventory / "hosts.yml").write_text("all: {hosts: {box1: {}, box2: {}, box3: {}}}\n")
 
     def call(boxes, **options):
         hosts = {
@@ -44,7 +46,7 @@ def show(monkeypatch, tmp_path, capsys):
         monkeypatch.setattr(histories, "play", lambda *_, **__: RunReport(0, 1.0, hosts))
         status = 0
         try:
-            histories.history(list(boxes), [str(tmp_path)], **options)
+            histories.history(list(boxes), [str(inventory)], **options)
         except SystemExit as error:
             status = error.code
         return status, capsys.readouterr()
