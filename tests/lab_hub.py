@@ -94,8 +94,17 @@ class Hub:
         }
         return {**weights, "directory": f"{store}/{self.repo.replace('/', '--')}/{revision}", **more}
 
+    def _settled(self):
+        """The log, once no line is added any more: an answer's comes after its end."""
+        said, until = self.log.read_text(), time.monotonic() + 10
+        while time.monotonic() < until:
+            time.sleep(0.2)
+            if said == (said := self.log.read_text()):
+                break
+        return said
+
     def _answers(self, name):
-        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        lines = [json.loads(line) for line in self._settled().splitlines()]
         return [line for line in lines if line["path"].endswith(name) and line["method"] == "GET"]
 
     def sent(self, name):

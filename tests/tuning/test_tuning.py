@@ -22,8 +22,7 @@ SERVED = yaml.safe_load((ROOT / "inventory" / "lab" / "group_vars" / "serving.ym
 QUICK = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 #: Four at once, who wait for each other where the engine takes one.
 MEASURED = ("--objective", "throughput", "--concurrency", "4", "--output", "24")
-#: vLLM's own way to find where it hangs, which somebody forgot: a file gets a line for every call. A step
-#: then costs six times as much, and about the same for one sequence as for four.
+#: vLLM's own way to find where it hangs, which somebody forgot: a file gets a line for every call.
 TRACED = {"VLLM_TRACE_FUNCTION": "1"}
 
 
@@ -66,8 +65,8 @@ def state(box):
 
 def test_a_planted_better_setting_is_found(verb, box, over_lab):
     before = state(box)
-    # What a step costs by itself is most of it, as on a card: several at once are faster by almost their
-    # number, which a processor that only reckons does not feel.
+    # What a step costs by itself counts for more then, as on a card: with two or four at once about twice as
+    # many tokens a second were seen as with one, which a processor that only reckons does not show.
     where = over_lab(HOST, **declared(concurrency=1, env={**QUICK, **TRACED}))
     words = ("--what", "sequences", "--candidates", "2", "--fresh", *MEASURED)
     ran = verb("tune", "--host", HOST, *words, *where, "--json", timeout=3000)
