@@ -68,9 +68,7 @@ def refuse_name(name: str, inventory: Inventory) -> None:
             status=EXIT_BAD_INPUT,
             ways_out=(f"--name, like {reason[1]}",),
         )
-    broken = inventory.unreadable_sources()
-    if broken:
-        raise SpecErrors(broken)
+    inventory.refuse_unreadable()
     kinds = (("host", inventory.hosts), ("group", inventory.group_names))
     for kind, names in kinds:
         if name in names:

@@ -9,7 +9,6 @@ from boxwright.cli.ansible_run import ROOT
 from boxwright.cli.paths import exists, named
 from boxwright.errors import EXIT_BAD_INPUT, UserError
 from boxwright.spec.inventory import Inventory, load, resolve_hosts
-from boxwright.spec.problem import SpecErrors
 from boxwright.texts import numbered
 
 #: The lab is always there; a user's own hosts are beside it, in a place that git ignores.
@@ -50,9 +49,7 @@ def targets(
         hosts = every_host(inventories)
     paths = inventory_paths(inventories)
     inventory = load(paths)
-    unreadable = inventory.unreadable_sources()
-    if unreadable:
-        raise SpecErrors(unreadable)
+    inventory.refuse_unreadable()
     if not hosts:
         raise UserError(
             "which host? none was named",

@@ -124,6 +124,12 @@ class Inventory:
         """Problems of the files that list hosts and cannot be read: names from them are unknown."""
         return [problem for source in self._sources if source.broken for problem in source.problems]
 
+    def refuse_unreadable(self) -> None:
+        """Raise SpecErrors where a file that lists hosts is of no use to Ansible: it would run nothing."""
+        problems = self.unreadable_sources()
+        if problems:
+            raise SpecErrors(problems)
+
     def location(self, host: str, path: str) -> Location | None:
         """Where the host's variable at a path (`box_deployments[0].image`) stands, or what is nearest above.
 
@@ -240,9 +246,7 @@ def resolve_hosts(inventory: Inventory, names: Sequence[str]) -> list[str]:
         raise _no_host(inventory, ["no host is named"], [])
     unknown = list(dict.fromkeys(name for name in wanted if name not in inventory.hosts))
     if unknown:
-        broken = inventory.unreadable_sources()
-        if broken:
-            raise SpecErrors(broken)
+        inventory.refuse_unreadable()
         reasons = [_why_not(inventory, name) for name in unknown]
         raise _no_host(inventory, [reason for reason, _ in reasons], [way for _, way in reasons if way])
     return list(dict.fromkeys(wanted))
